@@ -300,7 +300,8 @@ def _entry(plain: Mapping[str, Any], path: str, uid: int, handle: int) -> Entry 
     arrived = max(_number(plain.get("arrived")) or 0.0, life[1] / os.sysconf("SC_CLK_TCK"))
     return Entry(
         path.rpartition("-")[2], plain["kind"], user_name(uid), uid=uid, path=path, **numbers,
-        count=int(_number(plain.get("count")) or 1), arrived=arrived, since=_number(plain.get("since")) or 0.0, share=plain.get("share") is True,
+        count=int(_number(plain.get("count")) or 1), arrived=arrived, share=plain.get("share") is True,
+        since=_number(plain.get("since")) or 0.0,
         gpus=_words(plain.get("gpus")), among=None if plain.get("among") is None else _words(plain["among"]),
         program=str(plain.get("program", ""))[:_LONGEST], reason=str(plain.get("reason", ""))[:_LONGEST],
         pid=plain["pid"] if running else None, stopped=life[0] in ("T", "t"),

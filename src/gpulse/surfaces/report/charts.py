@@ -11,7 +11,7 @@ from .run import INSTANCE_CURVES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from ...model.event import Event
@@ -95,25 +95,17 @@ class ReportChart:
         """Return means as differences, and least and most as distances from them: mostly a digit or two each."""
         trace.reach(length)
         step = (self.high - self.low) / _STEPS
-        means: list[int | None] = []
-        below: list[int | None] = []
-        above: list[int | None] = []
+        rows: list[tuple[int | None, int, int]] = []  # mean, below and above of each point
         before = 0
-        for low, total, count, high in zip(trace.lows, trace.sums, trace.counts, trace.highs, strict=True):
-            if not count:
-                means.append(None)
-                below.append(0)
-                above.append(0)
+        for low, value, high in zip(trace.lows, trace.means(), trace.highs, strict=True):
+            if value is None:
+                rows.append((None, 0, 0))
                 continue
-            mean = round((total / count - self.low) / step)
-            means.append(mean - before)
+            bottom, mean, top = (round((one - self.low) / step) for one in (low, value, high))
+            rows.append((mean - before, max(0, mean - bottom), max(0, top - mean)))
             before = mean
-            below.append(max(0, mean - round((low - self.low) / step)))
-            above.append(max(0, round((high - self.low) / step) - mean))
-        coded = {"mean": means}
-        if any(below) or any(above):
-            coded |= {"below": below, "above": above}
-        return coded
+        means, below, above = map(list, zip(*rows, strict=True)) if rows else ([], [], [])
+        return {"mean": means} | ({"below": below, "above": above} if any(below) or any(above) else {})
 
 
 class Strip(Value):
@@ -126,25 +118,20 @@ class Strip(Value):
 
 def run_charts(run: Run) -> list[ReportChart]:
     """Return the charts of one run, those that have something to show."""
-    charts = []
+    charts: list[ReportChart] = []
     for key in CURVES:
-        lines = [
-            ChartLine(f"GPU {label}", trace, at, gpu=label)
-            for at, label in enumerate(run.labels)
-            if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None
-        ]
-        if _worth(key, lines):
-            metric = GPU_METRICS[key]
-            charts.append(ReportChart(metric.title, metric.unit.symbol, lines, _top([run], key), metric.help))
-    charts += _instance_charts(run)
+        lines = _lines(run, key, {f"gpu {label}": f"GPU {label}" for label in run.labels})
+        for line in lines:
+            line.gpu = line.name.removeprefix("GPU ")
+        charts += _gpu_chart(key, lines, [run])
+    instances = {f"instance {span.label}": span.label for span in run.instances}
+    for key in INSTANCE_CURVES:  # what the driver measures for each MIG instance
+        charts += _gpu_chart(key, _lines(run, key, instances), (), ", MIG instances")
     for title, keys in _HOST:
-        traces = [(key, run.timeline.traces.get(("host", key))) for key in keys]
-        lines = [
-            ChartLine(HOST_METRICS[key].title, trace, at) for at, (key, trace) in enumerate(traces) if trace is not None
-        ]
-        if lines:
+        found = [line for key in keys for line in _lines(run, key, {"host": HOST_METRICS[key].title}, keys.index(key))]
+        if found:
             top = run.last.host.memory_total if keys == ("memory_used",) else None
-            charts.append(ReportChart(title, HOST_METRICS[keys[0]].unit.symbol, lines, top))
+            charts.append(ReportChart(title, HOST_METRICS[keys[0]].unit.symbol, found, top))
     for (where, tag), trace in run.timeline.traces.items():
         if where == "training":
             title, unit = _TRAINING.get(tag, (tag, ""))
@@ -152,20 +139,20 @@ def run_charts(run: Run) -> list[ReportChart]:
     return charts
 
 
-def _instance_charts(run: Run) -> list[ReportChart]:
-    """Return what the driver measures for each MIG instance; nothing without MIG."""
-    charts = []
-    labels = dict.fromkeys(span.label for span in run.instances)
-    for key in INSTANCE_CURVES:
-        lines = [
-            ChartLine(label, trace, at)
-            for at, label in enumerate(labels)
-            if (trace := run.timeline.traces.get((f"instance {label}", key))) is not None
-        ]
-        if lines:
-            metric = GPU_METRICS[key]
-            charts.append(ReportChart(f"{metric.title}, MIG instances", metric.unit.symbol, lines, help=metric.help))
-    return charts
+def _lines(run: Run, key: str, names: Mapping[str, str], color: int = 0) -> list[ChartLine]:
+    """Return a line for each place that has a metric: `names` are those of the lines by place."""
+    found, places = run.timeline.traces, enumerate(names.items(), color)
+    return [ChartLine(name, found[place, key], at) for at, (place, name) in places if (place, key) in found]
+
+
+def _gpu_chart(key: str, lines: Sequence[ChartLine], runs: Sequence[Run], more: str = "") -> list[ReportChart]:
+    """Return the chart of a metric; none without lines, or of a link that is not there, which reads 0."""
+    if not lines or (key[:4] in ("pcie", "nvli") and not any(any(line.trace.highs) for line in lines)):
+        return []
+    metric = GPU_METRICS[key]
+    tops = [gpu.get(_TOPS[key]) for run in runs for gpu in run.last.gpus] if key in _TOPS else []
+    top = max((value for value in tops if isinstance(value, (int, float))), default=None)
+    return [ReportChart(f"{metric.title}{more}", metric.unit.symbol, lines, top, metric.help)]
 
 
 def run_strips(run: Run, charts: Sequence[ReportChart]) -> list[Strip]:
@@ -187,28 +174,20 @@ def run_strips(run: Run, charts: Sequence[ReportChart]) -> list[Strip]:
 
 def both_charts(runs: Sequence[Run], names: Sequence[str]) -> list[ReportChart]:
     """Return the charts of two runs over each other: the mean of each run's GPUs, with the least and the most of them."""
-    charts = []
+    charts: list[ReportChart] = []
     for key in CURVES:
-        lines = [
-            ChartLine(name, _together(run, key), at, run=at)
-            for at, (run, name) in enumerate(zip(runs, names, strict=True))
-            if any((f"gpu {label}", key) in run.timeline.traces for label in run.labels)
-        ]
-        if _worth(key, lines):
-            metric = GPU_METRICS[key]
-            charts.append(ReportChart(metric.title, metric.unit.symbol, lines, _top(runs, key), metric.help))
+        lines = []
+        for at, (run, name) in enumerate(zip(runs, names, strict=True)):
+            found = [line.trace for line in _lines(run, key, {f"gpu {label}": "" for label in run.labels})]
+            if found:
+                lines.append(ChartLine(name, together(found, len(run.timeline.at)), at, run=at))
+        charts += _gpu_chart(key, lines, runs)
     for key in ("cpu_percent", "memory_used"):
         traces = [run.timeline.traces.get(("host", key)) for run in runs]
         lines = [ChartLine(names[at], trace, at, run=at) for at, trace in enumerate(traces) if trace is not None]
         if lines:
             charts.append(ReportChart(f"Host {HOST_METRICS[key].title}", HOST_METRICS[key].unit.symbol, lines))
     return charts
-
-
-def _together(run: Run, key: str) -> TimelineSeries:
-    """Return the mean of all GPUs of a run, with the least and the most of any."""
-    found = [trace for label in run.labels if (trace := run.timeline.traces.get((f"gpu {label}", key))) is not None]
-    return together(found, len(run.timeline.at))
 
 
 def together(traces: Sequence[TimelineSeries], length: int) -> TimelineSeries:
@@ -223,16 +202,6 @@ def together(traces: Sequence[TimelineSeries], length: int) -> TimelineSeries:
         mean.sums.append(sum(trace.sums[point] / trace.counts[point] for trace in full))
         mean.counts.append(len(full))
     return mean
-
-
-def _worth(key: str, lines: Sequence[ChartLine]) -> bool:
-    """Tell whether to draw it at all: a link that is not there reads 0."""
-    return bool(lines) and (key[:4] not in ("pcie", "nvli") or any(any(line.trace.highs) for line in lines))
-
-
-def _top(runs: Iterable[Run], key: str) -> float | None:
-    found = [gpu.get(_TOPS[key]) for run in runs for gpu in run.last.gpus] if key in _TOPS else []
-    return max((value for value in found if isinstance(value, (int, float))), default=None)
 
 
 def _end(event: Event, end: float) -> float:

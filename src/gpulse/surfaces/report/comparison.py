@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import starmap
+from operator import attrgetter
 
 from ...analysis.run_comparison import RunComparison
 from ...analysis.serving_tally import together
@@ -16,27 +18,102 @@ from ...present.verdicts import worded
 from ...present.words import short_name
 from ...units import duration_text, size_text
 from .charts import both_charts
-from .document import Charts, Document, Lines, Loud, TableBlock, TimeBars
+from .document import Charts, Document, Lines, Loud, TableBlock, TimeBars, with_content
 from .pages import idle_share, peak_of, subtitle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeAlias
 
-    from ...analysis.summary import Summary
     from .document import Block, Cell
     from .run import Run
 
+    Figure: TypeAlias = tuple[str, Callable[[Run], float | None], Callable[[float], str], str, float]
 
-_SERVED: tuple[tuple[str, str, Callable[[float], str], float], ...] = (
-    ("Generated tokens", "generation_rate", partial(quantity_text, "tok/s"), 1.0),
-    ("Waiting requests", "waiting", "{:.1f}".format, 0.5),
-    ("KV cache", "kv_cache", partial(quantity_text, "%"), 1.0),
-    ("First token p95", "first_token_p95", seconds_text, 0.01),
-    ("Between tokens p95", "inter_token_p95", seconds_text, 0.001),
-    ("Tokens per joule", "tokens_per_joule", partial(quantity_text, "tok/J"), 0.01),
-)  # title, key, text, floor
+
+def _waited(run: Run) -> float | None:
+    summary = run.summary
+    return 100 * summary.waited / summary.seconds if summary.waited and summary.seconds else None
+
+
+def _peak(run: Run) -> float | None:
+    found = peak_of(run.summary)
+    return None if found is None else found[1].peak_memory
+
+
+def _host_cpu(run: Run) -> float | None:
+    stats = run.summary.host.get("cpu_percent")
+    return None if stats is None else stats.mean
+
+
+def _cost_per(run: Run, count: float) -> float | None:
+    return None if run.cost is None or run.cost.total is None or not count else run.cost.total / count
+
+
+def _per_second(name: str) -> Figure:
+    figure = attrgetter(f"summary.{name}_per_second")
+    return (
+        f"{name.capitalize()} per second",
+        figure,
+        lambda rate: f"{rate_text(rate)}/s",
+        f"train/{name}_per_second",
+        0.0,
+    )
+
+
+def _mean(title: str, key: str, unit: str, floor: float) -> Figure:
+    return title, lambda run: run.mean(key), partial(quantity_text, unit), key, floor
+
+
+def _served(title: str, key: str, text: Callable[[float], str], floor: float) -> Figure:
+    return title, lambda run: together(run.serving, key), text, "", floor
+
+
+def _each(name: str) -> tuple[Figure, Figure]:
+    """Return what one step, item or token took."""
+    count = attrgetter(f"summary.{name}s")
+    return (
+        (f"Energy per {name}", lambda run: run.summary.energy_per(count(run)), energy_text, "", 0.0),
+        (f"Cost per {name}", lambda run: _cost_per(run, count(run)), money_text, "", 0.0),
+    )
+
+
+_PERCENT = "{:.0f} %".format
+_ENERGY, _COST = zip(*map(_each, ("step", "item", "token")), strict=True)
+# Title, the figure of a run, its text, the metric whose variation says how far it may differ by chance, what nobody cares about.
+_FIGURES: tuple[Figure, ...] = (
+    ("Duration", lambda run: run.summary.seconds, seconds_text, "", 1.0),
+    *map(_per_second, ("steps", "items", "tokens")),
+    (
+        "MFU",
+        lambda run: None if run.summary.mfu is None else run.summary.mfu.percent,
+        "{:.3g} %".format,
+        "train/mfu",
+        0.0,
+    ),
+    ("Waiting for data", _waited, _PERCENT, "", 1.0),
+    *starmap(_mean, COMPARED),
+    _served("Generated tokens", "generation_rate", partial(quantity_text, "tok/s"), 1.0),
+    _served("Waiting requests", "waiting", "{:.1f}".format, 0.5),
+    _served("KV cache", "kv_cache", partial(quantity_text, "%"), 1.0),
+    _served("First token p95", "first_token_p95", seconds_text, 0.01),
+    _served("Between tokens p95", "inter_token_p95", seconds_text, 0.001),
+    _served("Tokens per joule", "tokens_per_joule", partial(quantity_text, "tok/J"), 0.01),
+    ("Peak memory", _peak, size_text, "", 256 << 20),
+    ("Energy", lambda run: run.summary.energy, energy_text, "", 36.0),
+    *_ENERGY,
+    *_COST,
+    ("Idle", lambda run: idle_share(run.summary), _PERCENT, "", 1.0),
+    (
+        "Throttled (worst GPU)",
+        lambda run: max((gpu.throttled_seconds for gpu in run.summary.gpus), default=None),
+        duration_text,
+        "",
+        1.0,
+    ),
+    ("Host CPU", _host_cpu, _PERCENT, "", 1.0),
+)
 
 
 def comparison_document(first: Run, second: Run, title: str = "") -> Document:
@@ -58,20 +135,9 @@ def comparison_document(first: Run, second: Run, title: str = "") -> Document:
         _gpu_pairs(first, second),
         TableBlock("Machines", ("What", "A", "B"), _machines(first, second), wide=("A", "B")),
     ]
-    about = (
-        "A: ",
-        Untrusted(first.name),
-        " · ",
-        *subtitle(first),
-        " | B: ",
-        Untrusted(second.name),
-        " · ",
-        *subtitle(second),
-    )
-    there = [block for block in blocks if not isinstance(block, TableBlock) or block.rows]
-    return Document(
-        Untrusted(title) if title else ("Two runs: ", Untrusted(first.name), ", ", Untrusted(second.name)), about, there
-    )
+    one, two = Untrusted(first.name), Untrusted(second.name)
+    about = ("A: ", one, " · ", *subtitle(first), " | B: ", two, " · ", *subtitle(second))
+    return Document(Untrusted(title) if title else ("Two runs: ", one, ", ", two), about, with_content(blocks))
 
 
 def speed(first: Run, second: Run) -> RunComparison | None:
@@ -86,48 +152,9 @@ def _speed(first: Run, second: Run) -> list[Cell]:
 
 def differences(first: Run, second: Run) -> list[Difference]:
     """Return all figures that at least one of the runs has, and not as zero."""
-    one, two = first.summary, second.summary
     found = [
-        Difference("Duration", (one.seconds, two.seconds), seconds_text, floor=1.0),
-        *(
-            Difference(
-                f"{name.capitalize()} per second",
-                (getattr(one, f"{name}_per_second"), getattr(two, f"{name}_per_second")),
-                _per_second,
-                _both(first, second, f"train/{name}_per_second"),
-            )
-            for name in ("steps", "items", "tokens")
-        ),
-        Difference("MFU", (_mfu(one), _mfu(two)), "{:.3g} %".format, _both(first, second, "train/mfu")),
-        Difference("Waiting for data", (_waited(first), _waited(second)), "{:.0f} %".format, floor=1.0),
-        *(
-            Difference(
-                title,
-                (first.mean(key), second.mean(key)),
-                lambda value, unit=unit: quantity_text(unit, value),  # type: ignore[misc]
-                _both(first, second, key),
-                floor,
-            )
-            for title, key, unit, floor in COMPARED
-        ),
-        *(
-            Difference(title, (together(first.serving, key), together(second.serving, key)), text, floor=floor)
-            for title, key, text, floor in _SERVED
-        ),
-        Difference("Peak memory", (_peak(first), _peak(second)), size_text, floor=256 << 20),
-        Difference("Energy", (one.energy, two.energy), energy_text, floor=36.0),
-        *(
-            Difference(
-                f"{quantity} per {name}",
-                (of(first, getattr(one, f"{name}s")), of(second, getattr(two, f"{name}s"))),
-                text,
-            )
-            for quantity, of, text in (("Energy", _energy_per, energy_text), ("Cost", _cost_per, money_text))
-            for name in ("step", "item", "token")
-        ),
-        Difference("Idle", (idle_share(one), idle_share(two)), "{:.0f} %".format, floor=1.0),
-        Difference("Throttled (worst GPU)", (_held(first), _held(second)), duration_text, floor=1.0),
-        Difference("Host CPU", (_host(first), _host(second)), "{:.0f} %".format, floor=1.0),
+        Difference(title, (figure(first), figure(second)), text, _both(first, second, noise) if noise else 0.0, floor)
+        for title, figure, text, noise, floor in _FIGURES
     ]
     counts = [
         Difference(title, (first.count(kind), second.count(kind)), "{:.0f}".format)
@@ -135,10 +162,6 @@ def differences(first: Run, second: Run) -> list[Difference]:
         if first.count(kind) + second.count(kind)
     ]
     return [each for each in found if each.before or each.after] + counts
-
-
-def _per_second(rate: float) -> str:
-    return f"{rate_text(rate)}/s"
 
 
 def _both(first: Run, second: Run, key: str) -> float:
@@ -207,37 +230,6 @@ def _machines(first: Run, second: Run) -> list[list[Cell]]:
         pair = (Untrusted(first.last.driver.get(key, DASH)), Untrusted(second.last.driver.get(key, DASH)))
         rows.append([names.get(key, Untrusted(key)), *pair])
     return rows
-
-
-def _waited(run: Run) -> float | None:
-    summary = run.summary
-    return 100 * summary.waited / summary.seconds if summary.waited and summary.seconds else None
-
-
-def _peak(run: Run) -> float | None:
-    found = peak_of(run.summary)
-    return None if found is None else found[1].peak_memory
-
-
-def _energy_per(run: Run, count: float) -> float | None:
-    return run.summary.energy_per(count)
-
-
-def _cost_per(run: Run, count: float) -> float | None:
-    return None if run.cost is None or run.cost.total is None or not count else run.cost.total / count
-
-
-def _mfu(summary: Summary) -> float | None:
-    return None if summary.mfu is None else summary.mfu.percent
-
-
-def _held(run: Run) -> float | None:
-    return max((gpu.throttled_seconds for gpu in run.summary.gpus), default=None)
-
-
-def _host(run: Run) -> float | None:
-    stats = run.summary.host.get("cpu_percent")
-    return None if stats is None else stats.mean
 
 
 def run_to_plain(run: Run) -> dict[str, Any]:

@@ -119,6 +119,11 @@ class Document(Value):
     blocks: Sequence[Block]
 
 
+def with_content(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks that have something to say."""
+    return [block for block in blocks if (block.lines if isinstance(block, Lines) else getattr(block, "rows", True))]
+
+
 def plain(cell: Cell) -> str:
     """Return a cell as one text."""
     return cell if isinstance(cell, str) else "".join(cell)

@@ -22,6 +22,10 @@ _GPU_HEADER = (
     *("GPU", "Utilization", "SM active", "SM p95", "Tensor", "DRAM", "Peak memory", "Power", "Peak power", "Hottest"),
     *("SM clock", "PCIe in", "Energy", "Idle", "At power cap", "Throttled"),
 )
+_SERVING_HEADER = (
+    *("Model", "GPU", "Generated", "Tokens", "Running / waiting", "KV cache", "First token p95", "Between p95"),
+    *("Per joule", "Per million"),
+)
 _INSTANCE_HEADER = ("Instance", "Profile", "Memory", "Peak memory", "SM active", "Tensor", "DRAM", "Processes")
 
 
@@ -103,22 +107,10 @@ def serving_table(run: Run) -> TableBlock:
                 money_text(_cost_per_million(run, served)),
             ]
         )
-    header = (
-        "Model",
-        "GPU",
-        "Generated",
-        "Tokens",
-        "Running / waiting",
-        "KV cache",
-        "First token p95",
-        "Between p95",
-        "Per joule",
-    )
-    priced = any(row[-1] != DASH for row in rows)
     return TableBlock(
         "Model servers",
-        (*header, "Per million") if priced else header,
-        rows if priced else [row[:-1] for row in rows],
+        _SERVING_HEADER,
+        rows,
         caption="Means over the run, as the servers say; energy is that of their GPUs, by power.",
     )
 

@@ -15,6 +15,7 @@ from .perfetto import flame_svg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ...model.budget import Budget
@@ -61,20 +62,7 @@ def to_html(document: Document) -> str:
 
 def _block(block: Block) -> str:
     name = plain(block.title).lower().replace(" ", "-")
-    inner = (
-        _tiles(block)
-        if isinstance(block, Tiles)
-        else _lines(block)
-        if isinstance(block, Lines)
-        else _time_bars(block)
-        if isinstance(block, TimeBars)
-        else _table(block)
-        if isinstance(block, TableBlock)
-        else _flame(block)
-        if isinstance(block, Flame)
-        else _charts(block)
-    )
-    return f'<section id="{_text(name)}">\n<h2>{_inline(block.title)}</h2>\n{inner}\n</section>'
+    return f'<section id="{_text(name)}">\n<h2>{_inline(block.title)}</h2>\n{_DRAWN[type(block)](block)}\n</section>'
 
 
 def _tiles(block: Tiles) -> str:
@@ -151,19 +139,23 @@ def _charts(block: Charts) -> str:
     )
 
 
+_DRAWN: dict[type, Callable[[Any], str]] = {
+    Tiles: _tiles, Lines: _lines, TimeBars: _time_bars, TableBlock: _table, Flame: _flame, Charts: _charts
+}  # fmt: skip
+
+
 def _data(block: Charts) -> dict[str, Any]:
     first = block.runs[0]
     alone = len(block.runs) == 1
+    phases = [
+        [round(start - first.start, 2), round(end - first.start, 2), clean(name)]
+        for start, end, name in first.bands[:_MOST_NOTES]
+    ]
     return {
         "runs": [_run(run) for run in block.runs],
         "charts": [chart.to_plain([len(run.timeline.at) for run in block.runs]) for chart in block.charts],
-        "strips": [{"name": strip.name, "line": strip.line, "spans": strip.spans} for strip in block.strips],
-        "phases": [
-            [round(start - first.start, 2), round(end - first.start, 2), clean(name)]
-            for start, end, name in first.bands[:_MOST_NOTES]
-        ]
-        if alone
-        else [],
+        "strips": [strip.to_plain() for strip in block.strips],
+        "phases": phases if alone else [],
         "notes": _notes(first) if alone else [],
     }
 

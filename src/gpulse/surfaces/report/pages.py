@@ -19,8 +19,21 @@ from ...present.text import Untrusted
 from ...present.words import part_of_whole, ranges, short_name
 from ...units import duration_text, size_text
 from .charts import run_charts, run_strips
-from .document import Charts, Document, Flame, Lines, TableBlock, Tiles, TimeBars, mark_text, plain, throttled_text
+from .document import (
+    Charts,
+    Document,
+    Flame,
+    Lines,
+    TableBlock,
+    Tiles,
+    TimeBars,
+    mark_text,
+    plain,
+    throttled_text,
+    with_content,
+)
 from .gpu_tables import gpu_table, instance_table, serving_table
+from .run import mean_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,16 +49,14 @@ _MOST_ROWS = 200
 _MOST_LINES = 20
 _ACTIVITY = {"sm_active": "SM active", "utilization": "Utilization"}
 _COUNTED = (
-    "lost",
-    "timeout",
-    "xid",
-    "memory-errors",
-    "out-of-memory",
-    "throttled",
-    "gap",
-    "process-start",
-    "process-end",
+    *("lost", "timeout", "xid", "memory-errors", "out-of-memory", "throttled", "gap"),
+    *("process-start", "process-end"),
 )
+_PHASE_HEADER = (
+    *("Phase", "Times", "Time", "Share", "Steps/s", "Data wait", "SM active", "Utilization"),
+    *("Peak memory", "Energy"),
+)
+_PROCESS_HEADER = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
 
 
 def run_document(run: Run, title: str = "") -> Document:
@@ -65,8 +76,7 @@ def run_document(run: Run, title: str = "") -> Document:
         _event_table(run),
         machine_table(run),
     ]
-    there = [block for block in blocks if not isinstance(block, (TableBlock, Lines, TimeBars)) or _has_content(block)]
-    return Document(Untrusted(title) if title else Untrusted(run.name), subtitle(run), there)
+    return Document(Untrusted(title or run.name), subtitle(run), with_content(blocks))
 
 
 def _code(run: Run) -> list[Block]:
@@ -94,9 +104,8 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     """Return the figures that everybody wants."""
     summary = run.summary
     mean = summary.seconds / max(1, summary.samples)
-    apart = (
-        mean if mean > 3 * run.interval else run.interval
-    )  # rows of a history end with the newest samples, which are closer
+    # rows of a history end with the newest samples, which are closer
+    apart = mean if mean > 3 * run.interval else run.interval
     spacing = f"{apart:.2g} s apart" if apart < 99 else f"about {duration_text(apart)} apart"
     samples = f"{summary.samples:,} samples, {spacing}"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""
@@ -137,15 +146,12 @@ def _throughput(run: Run) -> Iterator[tuple[str, Cell, Cell]]:
 
 
 def _cost(cost: Cost, tariff: Tariff) -> list[tuple[str, Cell, Cell]]:
-    parts = [
-        f"GPU time {money_text(cost.gpu_time)}",
-        f"energy {money_text(cost.energy)}",
-        f"idle {money_text(cost.idle)}",
-    ]
+    known = (("GPU time", cost.gpu_time), ("energy", cost.energy), ("idle", cost.idle))
+    parts = [f"{name} {money_text(amount)}" for name, amount in known if amount is not None]
     money: Cell = DASH if cost.total is None else Untrusted(money_text(cost.total, cost.currency))
     carbon: Cell = DASH if cost.carbon is None else carbon_text(cost.carbon)
     return [
-        ("Cost", money, ", ".join(part for part in parts if DASH not in part)),
+        ("Cost", money, ", ".join(parts)),
         ("Emissions", carbon, f"at {tariff.carbon or 0.0:g} g per kWh"),
     ]
 
@@ -165,7 +171,7 @@ def peak_of(summary: Summary) -> tuple[int, GpuSummary] | None:
 def _phase_table(summary: Summary) -> TableBlock:
     rows: list[list[Cell]] = []
     for phase in summary.phases:
-        busy, use = (_mean(phase, key) for key in ("sm_active", "utilization"))
+        busy, use = (mean_of(phase, key) for key in ("sm_active", "utilization"))
         peak = peak_of(phase)
         rows.append(
             [
@@ -181,20 +187,8 @@ def _phase_table(summary: Summary) -> TableBlock:
                 energy_text(phase.energy),
             ]
         )
-    header = (
-        "Phase",
-        "Times",
-        "Time",
-        "Share",
-        "Steps/s",
-        "Data wait",
-        "SM active",
-        "Utilization",
-        "Peak memory",
-        "Energy",
-    )
     return TableBlock(
-        "Phases", header, rows, caption="Phases reported by the program, at the resolution of the samples."
+        "Phases", _PHASE_HEADER, rows, caption="Phases reported by the program, at the resolution of the samples."
     )
 
 
@@ -217,12 +211,11 @@ def _process_table(run: Run) -> TableBlock:
                 Untrusted(_cut(process.command)) if process.command else DASH,
             ]
         )
-    header = ("User", "Program", "PID", "GPU", "Seen", "Peak memory", "SM share", "GPU-hours", "Job", "Command")
     more = len(run.uses) - _MOST_ROWS
     caption = "GPU usage by process; a GPU shared by several processes is divided equally."
     return TableBlock(
         "Processes",
-        header,
+        _PROCESS_HEADER,
         rows,
         caption=caption + (f" {more:,} more are not shown." if more > 0 else ""),
         words=2,
@@ -306,15 +299,6 @@ def _throttled(run: Run) -> tuple[Cell, Cell]:
     several = sum(seconds >= 1 for seconds, _, _ in held)
     reason = plain(throttled_text(worst[2])).partition("(")[2].rstrip(")")
     return duration_text(worst[0]), (f"GPU {worst[1]}: ", Untrusted(reason), f"; {several} GPUs" if several > 1 else "")
-
-
-def _mean(summary: Summary, key: str) -> float | None:
-    found = [gpu.stats[key].mean for gpu in summary.gpus if key in gpu.stats]
-    return sum(found) / len(found) if found else None
-
-
-def _has_content(block: TableBlock | Lines | TimeBars) -> bool:
-    return bool(block.lines if isinstance(block, Lines) else block.rows)
 
 
 def _cut(text: str) -> str:

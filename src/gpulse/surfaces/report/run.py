@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from .job import JobSpan
 
 
+def mean_of(summary: Summary, key: str) -> float | None:
+    """Return the mean of a metric over all GPUs that have it; None when none has."""
+    found = [gpu.stats[key].mean for gpu in summary.gpus if key in gpu.stats]
+    return sum(found) / len(found) if found else None
+
+
 class Run(Value):
     """One run. `labels` are the numbers of the GPUs, in the order of `summary.gpus`; `bands` are phases as (from, to, name).
 
@@ -95,8 +101,7 @@ class Run(Value):
 
     def mean(self, key: str) -> float | None:
         """Return the mean of a metric over all GPUs that have it; None when none has."""
-        found = [stats.mean for stats in self.stats(key)]
-        return sum(found) / len(found) if found else None
+        return mean_of(self.summary, key)
 
     def count(self, kind: str) -> int:
         """Return how many events of a kind there were."""

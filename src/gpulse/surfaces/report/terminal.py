@@ -13,7 +13,8 @@ from .terminal_table import table_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from ...present.line import Piece
     from ...present.theme import Theme
@@ -64,26 +65,18 @@ def _split(cell: Cell) -> list[Cell]:
 
 
 def _block(block: Block, theme: Theme, room: int) -> list[Line]:
-    if isinstance(block, Tiles):
-        return _tiles(block, theme, room)
-    if isinstance(block, Lines):
-        return _sentences(block.lines, theme, room)
-    if isinstance(block, TimeBars):
-        return _time_bars(block, theme, room)
-    if isinstance(block, Charts):
-        return timeline_lines(block, theme, room)
     if not isinstance(block, TableBlock):
-        return []  # a flame graph needs a page
+        return _DRAWN[type(block)](block, theme, room) if type(block) in _DRAWN else []  # a flame graph needs a page
     caption = wrapped_lines(pieces(block.caption, theme, "label"), room) if block.caption else []
     rows = [[pieces(cell, theme) for cell in row] for row in block.rows]
     return [*caption, *table_lines(block, rows, theme, room)]
 
 
-def _sentences(sentences: Sequence[Cell], theme: Theme, room: int) -> list[Line]:
+def _sentences(block: Lines, theme: Theme, room: int) -> list[Line]:
     """Return sentences with a mark before each; a subject such as "GPU 4:" stands out."""
     lines: list[Line] = []
     mark = theme.glyph("•", "*")
-    for sentence in sentences:
+    for sentence in block.lines:
         told = pieces(sentence, theme)
         subject, colon, rest = told[0][0].partition(": ")
         if colon and len(subject) < 40:
@@ -229,3 +222,8 @@ def _axis(seconds: float, indent: int, cells: int) -> Line:
     if cells >= len(first) + len(middle) + len(last) + 6:
         line.to(indent + cells // 2 - len(middle) // 2).add(middle, "label")
     return line.to(indent + cells - len(last)).add(last, "label")
+
+
+_DRAWN: dict[type, Callable[[Any, Theme, int], list[Line]]] = {
+    Tiles: _tiles, Lines: _sentences, TimeBars: _time_bars, Charts: timeline_lines
+}  # fmt: skip
