@@ -24,7 +24,6 @@ from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryError, HistoryReader, HistoryWriter
-from gpulse.store.history.writer import Clock
 
 WINDOW, HOURS, STEP = 600, 3, 10
 START = 1_700_000_000.0 // 21_600 * 21_600
@@ -35,7 +34,7 @@ LINES = 300
 KINDS = ("bit", "zeros", "noise", "cut")
 
 
-class Turned(Clock):
+class Turned:
     """A clock that moves only when told."""
 
     now = 0.0

@@ -120,7 +120,7 @@ class TickClock:
 def fill(path: str, snapshots: Iterator[Snapshot]) -> tuple[float, float, int]:
     """Write snapshots; return CPU seconds, the longest one took, and how many values there were."""
     clock = TickClock()
-    writer = HistoryWriter(path, clock=clock)  # type: ignore[arg-type]  # it is used as one
+    writer = HistoryWriter(path, clock=clock)
     spent = worst = 0.0
     values = 0
     for snapshot in snapshots:

@@ -7,6 +7,7 @@ import os
 import time
 
 from ..value import Value
+from .lines import replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,10 +117,8 @@ class CellLog:
 
     def _shorten(self) -> None:
         lines = self._lines()
-        shorter = f"{self.path}.{os.getpid()}"
-        with open(os.open(shorter, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        with replaced(self.path) as file:
             file.writelines(lines[len(lines) // 2 :])
-        os.replace(shorter, self.path)
 
 
 def remove_left_behind(folder: str) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import stat
 import time
+from functools import cache
 
 from ..errors import ConfigError, UsageError
 from ..value import Value, fresh
@@ -169,16 +170,21 @@ def _is_at(handle: int, path: str) -> bool:
 def _sign(handle: int) -> None:
     """Write who has it, for those who ask; the lock alone counts, so a full disk is no reason not to have it."""
     try:
-        import pwd
-
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container need not know its own users
-        user = str(os.getuid())
-    try:
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{user}, pid {os.getpid()}\n".encode(), 0)
+        os.pwrite(handle, f"{user_name(os.getuid())}, pid {os.getpid()}\n".encode(), 0)
     except OSError:
         pass
+
+
+@cache
+def user_name(uid: int) -> str:
+    """Return the name of a user, or the number where there is no name: a container need not know all users."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 class Policy(Value):

@@ -40,6 +40,14 @@ def replaced(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
         raise
 
 
+def remove(path: str) -> None:
+    """Remove a file, unless it is gone or cannot be removed."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
 class AppendedFile:
     """A file that is appended to; a write that fails leaves it as it was before. Closed by its creator."""
 
@@ -66,10 +74,7 @@ class AppendedFile:
             status = os.fstat(self._handle)
             self.close()
             if stat.S_ISREG(status.st_mode) and status.st_size == 0:
-                try:
-                    os.unlink(self.path)
-                except OSError:
-                    pass  # somebody else has removed it
+                remove(self.path)
 
     def last_line(self) -> bytes:
         """Return what follows the last newline: half a line when its writer was killed."""

@@ -10,6 +10,7 @@ from functools import cache
 
 from ..value import Value
 from .claims import claims_folder
+from .claims import user_name as user_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,17 +193,6 @@ def tidy(folder: str | None = None) -> None:
         # a file that was made just now may be one that is being written
         if path not in alive and os.geteuid() in (0, status.st_uid) and time.time() - status.st_ctime > 60:
             _remove(path)
-
-
-@cache
-def user_name(uid: int) -> str:
-    """Return the name of a user, or the number where there is no name: a container need not know all users."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def uptime() -> float:

@@ -9,7 +9,7 @@ import re
 from ..errors import GpulseError, UsageError
 from ..model.codec import parse_time
 from .history.place import state_folder
-from .lines import replaced
+from .lines import remove, replaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def keep(run: Mapping[str, Any], folder: str | None = None) -> str | None:
         file.write(json.dumps(run, separators=(",", ":"), allow_nan=False).encode("utf-8", "backslashreplace"))
     for name in _names(folder)[MOST:]:
         for old in (os.path.join(folder, name), _flame_path(os.path.join(folder, name))):
-            _remove(old)
+            remove(old)
     return path
 
 
@@ -241,10 +241,3 @@ def _read(path: str) -> dict[str, Any] | None:
 
 def _flame_path(path: str) -> str:
     return f"{path.removesuffix('.json')}.flame"
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # another program was faster

@@ -9,6 +9,7 @@ from collections import deque
 
 from ..value import Value
 from .history.place import WriterLock
+from .lines import remove, replaced
 
 _ENDING = ".body"
 
@@ -57,15 +58,8 @@ class Spool:
         with self._guard:
             made = Body(f"{self._next:012d}-{samples}{_ENDING}", samples, len(body))
             self._next += 1
-        path = os.path.join(self._folder, made.name)
-        partial = f"{path}.part"
-        try:
-            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
-                file.write(body)
-            os.replace(partial, path)
-        except OSError:
-            _remove(partial)
-            raise
+        with replaced(os.path.join(self._folder, made.name)) as file:
+            file.write(body)
         with self._guard:
             self._waiting.append(made)
             self._size += made.size
@@ -84,7 +78,7 @@ class Spool:
 
     def done(self, body: Body) -> None:
         """Remove the body that `first` returned."""
-        _remove(os.path.join(self._folder, body.name))
+        remove(os.path.join(self._folder, body.name))
         with self._guard:
             self._held = ""
             self._waiting.remove(body)
@@ -103,7 +97,7 @@ class Spool:
                     return dropped
                 self._waiting.remove(old)
                 self._size -= old.size
-            _remove(os.path.join(self._folder, old.name))
+            remove(os.path.join(self._folder, old.name))
             dropped += old.samples
 
     def _found(self) -> list[Body]:
@@ -113,8 +107,8 @@ class Spool:
             number, _, samples = entry.name.removesuffix(_ENDING).partition("-")
             if entry.name.endswith(_ENDING) and number.isdecimal() and samples.isdecimal() and entry.stat().st_size:
                 found.append(Body(entry.name, int(samples), entry.stat().st_size))
-            elif entry.name.endswith((_ENDING, f"{_ENDING}.part")):
-                _remove(entry.path)
+            elif entry.name.endswith((_ENDING, ".part")):
+                remove(entry.path)
         return sorted(found, key=lambda body: body.name)
 
 
@@ -126,10 +120,3 @@ def waiting(folder: str) -> tuple[int, int, float] | None:
         return None
     oldest = min((status.st_mtime for status in found), default=time.time())
     return len(found), sum(status.st_size for status in found), max(0.0, time.time() - oldest)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # already removed

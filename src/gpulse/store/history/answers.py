@@ -102,6 +102,22 @@ class ProcessUse(Value):
     busy_seconds: float | None = None
     energy: float | None = None
 
+    def owner(self, by: str) -> str | None:
+        """Return whose usage it is, by one of OWNERS but the process."""
+        return self.uuid if by == "gpu" else UNATTRIBUTED if self.pid == UNATTRIBUTED_PID else self.text.get(by)
+
+    def share(self, start: float, end: float) -> float:
+        """Return which part of it lies between two times."""
+        if self.last <= self.first:
+            return float(start <= self.last < end)
+        return max(0.0, min(self.last, end) - max(self.first, start)) / (self.last - self.first)
+
+    def within(self, start: float, end: float) -> ProcessUse:
+        """Return the part of it between two times, between which it was seen."""
+        part = self.part(self.share(start, end) if self.last > self.first else 1.0)
+        part.first, part.last = max(self.first, start), min(self.last, end)
+        return part
+
     def part(self, share: float) -> ProcessUse:
         """Return a part of it, as large as `share`."""
         whole = {name: getattr(self, name) for name in ("seconds", "held", "memory_seconds", "busy_seconds", "energy")}
@@ -150,7 +166,6 @@ COUNTED_EVERY = 10.0  # seconds between two writes of who uses what
 _UNCOUNTED = COUNTED_EVERY + 2.0  # seconds before the newest sample whose usage may not have been written yet
 _SLACK = 5.0  # seconds
 _LONGEST = 600.0  # seconds; a clock that was set back inside an hour counts parts of it twice
-_FIXED = 3  # columns before the texts: number of the process, PID, start
 
 
 class UsageTimes:
@@ -174,33 +189,11 @@ class UsageTimes:
         self.watts: list[float | None] | None = None
 
 
-class _Row:
-    """One row of the database: a process on one GPU in one hour."""
-
-    def __init__(self, row: Sequence[Any]) -> None:
-        self.pid: int = row[1]
-        self.started: float | None = row[2]
-        texts, rest = row[_FIXED : _FIXED + len(TEXTS)], row[_FIXED + len(TEXTS) :]
-        self.text = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
-        self.uuid: str = rest[0]
-        self.last: float = rest[2]
-        # the first sample of an hour stands for the time since the one before it, too
-        self.first: float = max(rest[1] - _LONGEST, min(rest[1], self.last - rest[3]))
-        self.held: float = 0.0 if self.pid == UNATTRIBUTED_PID else rest[4]
-        self.energy: float | None = rest[8]
-
-    def share(self, start: float, end: float) -> float:
-        """Return which part of it lies between two times."""
-        if self.last <= self.first:
-            return float(start <= self.last < end)
-        return max(0.0, min(self.last, end) - max(self.first, start)) / (self.last - self.first)
-
-    def owner(self, by: str, names: ProcessNames) -> str | None:
-        if by == "gpu":
-            return self.uuid
-        if self.pid == UNATTRIBUTED_PID:
-            return UNATTRIBUTED
-        return names.of(self.pid, self.started) if by == "process" else self.text.get(by)
+def use_of(row: Sequence[Any]) -> ProcessUse:
+    """Return a row of the database: a process on one GPU in one hour."""
+    _, pid, started, *rest = row
+    known = {name: word for name, word in zip(TEXTS, rest, strict=False) if word is not None}
+    return ProcessUse(rest[len(TEXTS)], pid, started, known, *rest[len(TEXTS) + 1 :])
 
 
 class ProcessNames:
@@ -254,7 +247,7 @@ class _Intervals:
         """Return zeros, None for intervals without records."""
         return [0.0 if known > 0 else None for known in self._known]
 
-    def shares(self, row: _Row) -> list[tuple[int, float]]:
+    def shares(self, row: ProcessUse) -> list[tuple[int, float]]:
         """Return the intervals in which a process was there, each with the part of its usage for every second that is known."""
         lasted = self.recorded.within(row.first, row.last) or row.last - row.first
         first = max(0, int((row.first - self.start) / self.width))
@@ -285,31 +278,32 @@ def usage_times(
     """
     found: dict[str | None, UsageTimes] = {}
     names = ProcessNames()
-    read = [_Row(row) for row in rows]
-    just_counted = any(row.held and row.last > newest - 0.001 for row in read)
+    uses = [use_of(row) for row in rows]
+    for use in uses:
+        # the first sample of an hour stands for the time since the one before it, too
+        use.first = max(use.first - _LONGEST, min(use.first, use.last - use.seconds))
+        use.held = 0.0 if use.pid == UNATTRIBUTED_PID else use.held
+    just_counted = any(use.held and use.last > newest - 0.001 for use in uses)
     intervals = _Intervals(start, end, points, recorded, newest if just_counted else newest - _UNCOUNTED)
-    for row in read:
-        if (uuids is not None and row.uuid not in uuids) or (row.pid == UNATTRIBUTED_PID and row.energy is None):
+    for use in uses:
+        nobody = use.pid == UNATTRIBUTED_PID
+        if (uuids is not None and use.uuid not in uuids) or (nobody and use.energy is None):
             continue
-        owner = row.owner(by, names)
+        owner = names.of(use.pid, use.started) if by == "process" and not nobody else use.owner(by)
         times = found.setdefault(owner, UsageTimes(owner, intervals))
-        _name(times, row, by)
-        part = slice_share(instances.get(row.uuid))
-        times.held_seconds += row.held * part * row.share(start, end)
-        for at, share in intervals.shares(row):
-            _add(times.held, at, row.held * part * share)
-            if row.energy is not None:
+        if use.uuid not in times.uuids:
+            times.uuids.append(use.uuid)
+        if by == "process" and not nobody:
+            times.pid, times.text = use.pid, use.text
+        part = slice_share(instances.get(use.uuid))
+        times.held_seconds += use.held * part * use.share(start, end)
+        for at, share in intervals.shares(use):
+            _add(times.held, at, use.held * part * share)
+            if use.energy is not None:
                 times.watts = times.watts or intervals.nothing()
-                _add(times.watts, at, row.energy * share)
+                _add(times.watts, at, use.energy * share)
     return sorted(found.values(), key=lambda times: -times.held_seconds)
 
 
 def _add(values: list[float | None], at: int, more: float) -> None:
     values[at] = (values[at] or 0.0) + more
-
-
-def _name(times: UsageTimes, row: _Row, by: str) -> None:
-    if row.uuid not in times.uuids:
-        times.uuids.append(row.uuid)
-    if by == "process" and row.pid != UNATTRIBUTED_PID:
-        times.pid, times.text = row.pid, row.text

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from functools import partial
 
 from ...errors import UsageError
 from ...model.catalog import slice_share
 from .answers import (
     OWNERS,
-    TEXTS,
-    UNATTRIBUTED,
     UNATTRIBUTED_PID,
     GpuIdentity,
     HistorySeries,
@@ -22,18 +21,18 @@ from .answers import (
     labels_of,
     latest_facts,
     usage_times,
+    use_of,
 )
 from .columns import SERVING
 from .database import BROKEN, is_damage, open_to_read
 from .event_rows import KIND, damaged_rows, damaged_uses, events_of, read_events, without_repeats
 from .fetching import TimeGrid, fetch
 from .place import HistoryError, check_access, default_path, existing_path, system_path
-from .slots import HOST
+from .slots import HOST, STRETCH, rebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from types import TracebackType
     from typing import Any, TypeVar
 
     from typing_extensions import Self
@@ -82,9 +81,7 @@ class HistoryReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def span(self) -> tuple[float, float] | None:
@@ -134,21 +131,19 @@ class HistoryReader:
 
     def servers(self, start: float, end: float) -> dict[str, dict[str, Any]]:
         """Return the model servers that answered in a stretch of time: what does not change of each, by the name for `series`."""
-        there, known = self._ask(
-            lambda connection: (
-                _recorded(connection, start, end, self._damages, "running"),
-                latest_facts(connection, end),
-            )
-        )
+        there, known = self._known(start, end, "running")
         return {name: facts for owner, name, facts in known if owner in there and name.startswith(SERVING)}
 
     def gpus(self, start: float, end: float) -> list[GpuIdentity]:
         """Return the GPUs and MIG instances with records in a stretch of time, as they were known at its end, by index."""
-        there, known = self._ask(
-            lambda connection: (_recorded(connection, start, end, self._damages), latest_facts(connection, end))
-        )
+        there, known = self._known(start, end, "state")
         found = [GpuIdentity(uuid, facts) for gpu, uuid, facts in known if gpu in there]
         return sorted(found, key=lambda gpu: (gpu.parent != "", gpu.index is None, gpu.index or 0, gpu.uuid))
+
+    def _known(self, start: float, end: float, key: str) -> tuple[set[int], list[tuple[int, str, dict[str, Any]]]]:
+        return self._ask(
+            lambda connection: (_recorded(connection, start, end, self._damages, key), latest_facts(connection, end))
+        )
 
     def processes(self, start: float, end: float) -> list[ProcessUse]:
         """Return who used which GPU in a stretch of time; hours that only partly lie in it count in proportion."""
@@ -157,7 +152,7 @@ class HistoryReader:
     def hourly_uses(self, start: float, end: float) -> list[ProcessUse]:
         """Return who used which GPU, hour by hour; under UNATTRIBUTED_PID for how many `seconds` it was watched and `held` by nobody."""
         rows = self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall())
-        return [_use(row[1:], start, end) for row in rows]
+        return [use_of(row).within(start, end) for row in rows]
 
     def instances(self, end: float) -> dict[str, float]:
         """Return which part of its GPU each MIG instance is, by UUID."""
@@ -171,12 +166,12 @@ class HistoryReader:
 
     def _uses(self, start: float, end: float) -> list[ProcessUse]:
         found: dict[int, ProcessUse] = {}
-        for id, *row in self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall()):
-            use = _use(row, start, end)
-            if id in found:
-                found[id].add(use)
+        for row in self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall()):
+            use = use_of(row).within(start, end)
+            if row[0] in found:
+                found[row[0]].add(use)
             else:
-                found[id] = use
+                found[row[0]] = use
         return list(found.values())
 
     def usage(self, start: float, end: float, by: str = "user", uuids: Collection[str] | None = None) -> list[Usage]:
@@ -191,7 +186,7 @@ class HistoryReader:
             nobody = use.pid == UNATTRIBUTED_PID
             if nobody and use.energy is None:
                 continue
-            owner = use.uuid if by == "gpu" else UNATTRIBUTED if nobody else use.text.get(by)
+            owner = use.owner(by)
             total = totals.setdefault(owner, Usage(owner))
             total.processes += not nobody
             total.gpu_hours += 0.0 if nobody else use.held / 3600 * instances.get(use.uuid, 1.0)
@@ -253,8 +248,6 @@ class HistoryReader:
 
         Gaps have no reasons and processes only who they are and the mean memory of their hour.
         """
-        from .slots import STRETCH
-
         span = self.span()
         if span is None:
             return
@@ -262,16 +255,10 @@ class HistoryReader:
         step = STRETCH if width < 60 else 36 * STRETCH
         while start < end:
             until = min(end, (start // step + 1) * step)
-            yield from self._rebuilt(start, until, width)
+            damages: list[Damage] = []
+            yield from self._ask(partial(rebuilt, start=start, end=until, damages=damages, width=width))
+            self._damages += damages
             start = until
-
-    def _rebuilt(self, start: float, end: float, width: float) -> list[Snapshot]:
-        from .slots import rebuilt
-
-        damages: list[Damage] = []
-        found = self._ask(lambda connection: rebuilt(connection, start, end, damages, width))
-        self._damages += damages
-        return found
 
     def _ask(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
         """Answer inside one transaction: ticks that are sealed meanwhile are seen either before or after, never both.
@@ -330,25 +317,12 @@ def _is_gpu(uuid: str) -> bool:
     return uuid != HOST and not uuid.startswith(SERVING)
 
 
-def _recorded(
-    connection: sqlite3.Connection, start: float, end: float, damages: list[Damage], key: str = "state"
-) -> set[int]:
-    """Return the GPUs that were there in a stretch of time, lost ones among them; with another key what has values of it."""
+def _recorded(connection: sqlite3.Connection, start: float, end: float, damages: list[Damage], key: str) -> set[int]:
+    """Return the owners of values with a metric in a stretch of time; all GPUs that were there, also lost ones, have a `state`."""
     slots = dict(connection.execute("SELECT gpu, id FROM slot WHERE key = ?", (key,)))
     wanted = {gpu: frozenset({slot}) for gpu, slot in slots.items()}
     fetched = fetch(connection, wanted, start, end, (end - start) / 600, damages)
     parts = {} if fetched is None else fetched.rows.parts
     return {
-        gpu
-        for gpu, columns in parts.items()
-        if any(value == value for column in columns.values() for value in column.mean)
+        gpu for gpu, columns in parts.items() if any(value == value for one in columns.values() for value in one.mean)
     }
-
-
-def _use(row: Sequence[Any], start: float, end: float) -> ProcessUse:
-    """Return a process on one GPU in one hour, as far as that lies between two times."""
-    pid, started, *texts, uuid, first, last, seconds, held, most, memory, busy, energy = row
-    share = (min(last, end) - max(first, start)) / (last - first) if last > first else 1.0
-    known = {name: word for name, word in zip(TEXTS, texts, strict=True) if word is not None}
-    span = max(first, start), min(last, end)
-    return ProcessUse(uuid, pid, started, known, *span, seconds, held, most, memory, busy, energy).part(share)

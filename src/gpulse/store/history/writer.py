@@ -10,6 +10,7 @@ from collections import deque
 from ...model.event import Event
 from ...model.snapshot import Problem
 from ...queue_worker import QueueWorker
+from ..queue import boot_id as _boot_id
 from .accounts import Accounts
 from .answers import COUNTED_EVERY, labels_of
 from .database import BROKEN, insertion, is_damage, open_to_write
@@ -22,8 +23,7 @@ from .verifying import set_aside_and_save
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from typing_extensions import Self
 
@@ -39,14 +39,6 @@ _LEAP = 5.0  # seconds by which the clock must have been set back to be worth an
 _MOST_WAITING = 3600  # ticks kept in memory while the disk is full
 
 
-class Clock:
-    """The clock that decides when to write, in seconds."""
-
-    def monotonic(self) -> float:
-        """Return seconds that never go back."""
-        return time.monotonic()
-
-
 class HistoryWriter:
     """The one writer of a history. Used by one thread at a time; closed by its creator.
 
@@ -56,9 +48,9 @@ class HistoryWriter:
     time they state: a clock that goes back overwrites nothing, and both stretches are there.
     """
 
-    def __init__(self, path: str | None = None, *, clock: Clock | None = None, size_limit: int = SIZE_LIMIT) -> None:
+    def __init__(self, path: str | None = None, *, clock: Any = time, size_limit: int = SIZE_LIMIT) -> None:
         self.path = path or default_path()
-        self._clock = clock or Clock()
+        self._clock = clock  # has `monotonic`
         self._size_limit = size_limit
         self._mode = prepare(self.path)
         self._lock = WriterLock(self.path, self._mode)
@@ -128,9 +120,7 @@ class HistoryWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _begin(self) -> None:
@@ -273,14 +263,6 @@ class HistoryWriter:
         if self._ended is not None and moment < self._ended - _LEAP:  # while nobody recorded: nobody else can tell
             self._events.add(Event(moment, "clock", value=moment - self._ended))
         self._events.add(Event(moment, "start", note=f"pid {os.getpid()}"))
-
-
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 class Recorder(QueueWorker):

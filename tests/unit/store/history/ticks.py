@@ -9,7 +9,6 @@ from gpulse.analysis.events import EventDetector
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryReader, HistorySeries, HistoryWriter
-from gpulse.store.history.writer import Clock
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 START = 1_700_000_000.0 // 21_600 * 21_600
 
 
-class TurnedClock(Clock):
+class TurnedClock:
     """A clock that moves only when told."""
 
     def __init__(self) -> None:
