@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import islice
 
 from .._version import __version__
-from ..errors import GpulseError, UnknownGpu
+from ..errors import GpulseError, UnknownGpu, UsageError
+from ..model.budget import Budget
 from ..model.catalog import GPU_METRICS, HOST_METRICS, SERVER_METRICS
 from ..model.codec import to_plain
 from ..model.condition import CONDITIONS, KINDS
 from ..model.select import choose_parts
+from ..model.stacks import CodeLine
+from ..monitor.presence import folder_of, presence_of
+from ..monitor.run_record import result
+from ..monitor.traces import ask_stacks
+from ..present.code import advised, code_sentence
+from ..present.program import running_parts
+from ..present.runs import command_text, gpus_of, limit_text, run_facts, speed_text
+from ..present.text import clean
+from ..present.verdicts import budget_row
 from ..store.history import OWNERS
+from ..store.runs import EMPTY, KeptRun, kept_flame, kept_runs, run_named
 from ..units import parse_duration
+from ..value import Value
 from . import wire
-from .parameters import Refusal, choice, count, moment, words
+from .parameters import Parameter, Refusal, choice, count, timestamp, words
 from .past import HOST, SERVER
-from .runs import RUN, run_answer, runs_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +37,6 @@ if TYPE_CHECKING:
 
     from ..model.snapshot import Snapshot
     from .hub import Hub
-    from .parameters import Parameter
     from .past import Past
 
 POINTS = 5000  # of one series, at most
@@ -45,27 +56,26 @@ _DECISIONS = (
     '{"action": "unsilence", "id": "1a2b3c"} or {"action": "acknowledge", "ids": ["1a2b3c"]}.'
 )
 LARGEST_DECISION = 4096  # bytes of a request
+_MOST_RUNS = 100
+_NO_RUNS = "No runs yet: `gpulse run -- COMMAND` and programs with a Monitor are listed here."
+_FACTS_APART = ("code", "time", "verdict")  # facts that a page shows elsewhere
 _WORDED = ("throttle_reasons:",)  # of these, the share of time in which one word applied can be asked for
 
 
-class Question:
-    """One path below /api/. `answer` gets the parameters by name, None where not given, and returns JSON; it may block."""
+class Question(Value):
+    """One path below /api/. `find` gets the parameters by name and returns plain data, or JSON as bytes; it may block."""
 
-    def __init__(
-        self,
-        path: str,
-        summary: str,
-        answer: Callable[[Any, Mapping[str, Any]], bytes],
-        shape: str,
-        parameters: Sequence[Parameter] = (),
-        statuses: Sequence[int] = (),
-    ) -> None:
-        self.path = path
-        self.summary = summary
-        self.answer = answer
-        self.shape = shape
-        self.parameters = parameters
-        self.statuses = statuses
+    path: str
+    summary: str
+    find: Callable[[Any, Mapping[str, Any]], Any]
+    shape: str
+    parameters: Sequence[Parameter] = ()
+    statuses: Sequence[int] = ()
+
+    def answer(self, asked: Any, given: Mapping[str, Any]) -> bytes:
+        """Return the answer as JSON; raise Refusal if there is none."""
+        found = self.find(asked, given)
+        return found if isinstance(found, bytes) else wire.compact(found)
 
 
 class ApiRequest:
@@ -87,24 +97,18 @@ class ApiRequest:
         number = self.hub.number
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
-            plain = to_plain(snapshot) | {
-                "alerts": hub.active_alerts(),
-                "verdicts": hub.verdicts.found,
-                "problems": hub.problems,
-            }
-            self._snapshot = (number, self._written(snapshot, plain))
+            text = self._written(snapshot, hub.active_alerts(), hub.verdicts.found, hub.problems)
+            self._snapshot = (number, text)
         return self._snapshot[1]
 
     def snapshot_at(self, at: float) -> bytes:
         """Return the machine as it was at a time; 404 if nothing was recorded then."""
-        moment = self.remembered().moment(at)
-        if moment.snapshot is None:
+        then = self.remembered().state_at(at)
+        if then.snapshot is None:
             raise Refusal(404, "nothing was recorded at that time.")
-        snapshot = self.hub.concealed(moment.snapshot)
-        then = {"alerts": moment.alerts, "verdicts": moment.verdicts, "problems": moment.problems}
-        return self._written(snapshot, to_plain(snapshot) | then)
+        return self._written(self.hub.concealed(then.snapshot), then.alerts, then.verdicts, then.problems)
 
-    def _written(self, snapshot: Snapshot, plain: dict[str, Any]) -> bytes:
+    def _written(self, snapshot: Snapshot, alerts: Any, verdicts: Any, problems: Any) -> bytes:
         """Return a snapshot as text. One format of time in the whole API; that of recordings is text."""
         hub = self.hub
         server = {
@@ -116,7 +120,8 @@ class ApiRequest:
         }
         if hub.idle_interval is not None:
             server["idle_interval"] = hub.idle_interval
-        return wire.compact(plain | {"time": round(snapshot.time, 3), "server": server})
+        told = {"alerts": alerts, "verdicts": verdicts, "problems": problems}
+        return wire.compact(to_plain(snapshot) | told | {"time": round(snapshot.time, 3), "server": server})
 
     def uuids(self) -> set[str]:
         """Return the UUIDs of the GPUs and MIG instances there now."""
@@ -155,30 +160,25 @@ def stretch(given: Mapping[str, Any], span: float = _SPAN) -> tuple[float, float
 
 
 def _history(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    past, points = asked.remembered(), given["points"] or 600
-    return past.series(given["metrics"] or _SHOWN, asked.named(given["gpus"]), *stretch(given), points, asked.uuids())
+    gpus = asked.named(given["gpus"])
+    return asked.remembered().series(given["metrics"], gpus, *stretch(given), given["points"], asked.uuids())
 
 
-def _usage(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    by, points = given["by"] or "user", given["points"] or 120
-    past, commands = asked.remembered(), asked.hub.commands
-    return wire.compact(past.usage(*stretch(given), by, points, asked.named(given["gpus"]), commands, asked.uuids()))
+def _usage(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
+    past, gpus = asked.remembered(), asked.named(given["gpus"])
+    return past.usage(*stretch(given), given["by"], given["points"], gpus, asked.hub.commands, asked.uuids())
 
 
-def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+def _compare(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
     b = stretch(given)
     start = max(0.0, 2 * b[0] - b[1]) if given["a_from"] is None else given["a_from"]
     end = b[0] if given["a_to"] is None else given["a_to"]
     if start >= end:
         raise Refusal(422, "a_from: must be earlier than a_to.")
-    return wire.compact(asked.remembered().comparison((start, end), b, asked.named(given["gpus"]), asked.uuids()))
+    return asked.remembered().comparison((start, end), b, asked.named(given["gpus"]), asked.uuids())
 
 
-def _snapshot(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    return asked.snapshot() if given["at"] is None else asked.snapshot_at(given["at"])
-
-
-def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+def _events(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
     start, end = stretch(given)
     kinds = given["kinds"]
     for kind in kinds or ():
@@ -189,17 +189,13 @@ def _events(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
     else:
         kept = asked.hub.events.between(start, end)
         found = [wire.event(event) for event in kept if kinds is None or event.is_named(kinds)]
-    return wire.compact({"events": found})
+    return {"events": found}
 
 
-def _problems(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    return wire.compact({"time": round(asked.latest().time, 3), "problems": asked.hub.problems})
-
-
-def _alerts(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+def _alerts(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
     alerts, now = asked.hub.alerts, asked.latest().time
     found = {"alerts": [], "silences": []} if alerts is None else alerts.to_plain(now)
-    return wire.compact({"time": round(now, 3), **found})
+    return {"time": round(now, 3), **found}
 
 
 def decide(asked: ApiRequest, body: bytes, by: str) -> bytes:
@@ -230,11 +226,80 @@ def decide(asked: ApiRequest, body: bytes, by: str) -> bytes:
     return wire.compact({"ok": True})
 
 
-def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
+def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
     if given["from"] is None and given["to"] is None:
-        return wire.compact(wire.process_list(asked.latest()))
+        return wire.process_list(asked.latest())
     uses = asked.remembered().uses(*stretch(given), asked.hub.commands)
-    return wire.compact({"time": round(time.time(), 3), "uses": uses})
+    return {"time": round(time.time(), 3), "uses": uses}
+
+
+def _runs(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
+    """Return the newest runs in words; none where they may not be shown, with the reason."""
+    if reason := _runs_hidden(asked.hub):
+        return {"runs": [], "note": reason}
+    found = [_run_row(run) for run in islice(kept_runs(), _MOST_RUNS)]
+    return {"runs": found, "note": "" if found else _NO_RUNS}
+
+
+def _run(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
+    """Return one run, the newest if none is named, or the running program with a Monitor of this PID.
+
+    With facts, lines of code with advice, and the tree of frames.
+    """
+    reason, run, pid = _runs_hidden(asked.hub), given["run"], given["pid"]
+    if run is None and pid is None:
+        newest = None if reason else next(kept_runs(), None)
+        return _kept_run(KeptRun(EMPTY)) | {"title": reason or _NO_RUNS} if newest is None else _kept_run(newest)
+    if reason:
+        raise Refusal(404, reason)
+    try:
+        return _kept_run(run_named(run)) if pid is None else _running_program(pid)
+    except UsageError as error:
+        raise Refusal(404, error.message) from None
+
+
+def _runs_hidden(hub: Hub) -> str:
+    if not hub.real:
+        return "A machine that is not this computer has no runs."
+    return "" if hub.tells_programs else "This server hides command lines, and with them the runs."
+
+
+def _run_row(run: KeptRun) -> dict[str, Any]:
+    texts = {"command": command_text(run), "gpus": gpus_of(run), "speed": speed_text(run), "limit": limit_text(run)}
+    return {"id": clean(run.id), "start": round(run.start, 3), "seconds": run.seconds, "result": result(run), **texts}
+
+
+def _kept_run(run: KeptRun) -> dict[str, Any]:
+    budget = Budget.from_plain(run.plain.get("budget"))
+    told = [clean(str(text)) for text in run.list("code_text")]
+    verdicts = [clean(str(one.get("text", ""))) for one in run.list("verdict") if isinstance(one, dict)]
+    facts = [fact for fact in run_facts(run, result(run), time.time()) if fact[0] not in _FACTS_APART]
+    return {
+        "id": clean(run.id),
+        "title": command_text(run),
+        "facts": facts,
+        "verdicts": verdicts,
+        "budget": [] if budget is None else budget_row(budget),
+        "code": told,
+        "flame": kept_flame(run),
+    }
+
+
+def _running_program(pid: int) -> dict[str, Any]:
+    present = None if folder_of(pid) is None else presence_of(pid)
+    if present is None:
+        raise Refusal(404, f"process {pid} has no running Monitor of the server's user.")
+    lines = [CodeLine(**line) for line in present.code]
+    sentence = code_sentence(lines)
+    return {
+        "id": present.run,
+        "title": f"Process {pid}",
+        "facts": [fact for fact in running_parts(present) if fact[0] not in ("", "GPU waits in")],
+        "verdicts": [],
+        "budget": [],
+        "code": [text for text in (sentence, *advised(lines)) if text],
+        "flame": ask_stacks(pid),
+    }
 
 
 def _is_metric(word: str) -> bool:
@@ -242,14 +307,16 @@ def _is_metric(word: str) -> bool:
     return word in _METRICS or (prefix + colon in _WORDED and 0 < len(rest) < 60 and rest.isascii())
 
 
-def _catalog(asked: ApiRequest, given: Mapping[str, Any]) -> bytes:
-    return wire.compact(wire.catalog(asked.hub.details))
-
-
 _NAME = {"type": "string", "pattern": "^[A-Za-z0-9/:._-]{1,100}$"}
 _METRIC = {"anyOf": [{"enum": list(_METRICS)}, {"type": "string", "pattern": "^throttle_reasons:[a-z_]{1,40}$"}]}
-_FROM = moment("from", "Start time (default: one hour before `to`).")
-_TO = moment("to", "End time (default: now).")
+_FROM = timestamp("from", "Start time (default: one hour before `to`).")
+_TO = timestamp("to", "End time (default: now).")
+
+
+def _run_id(text: str) -> str:
+    if not 1 <= len(text) <= 100:
+        raise ValueError("must be an id of a run.")
+    return text
 
 
 def _is_name(word: str) -> bool:
@@ -259,34 +326,42 @@ def _is_name(word: str) -> bool:
 _GPUS = words(
     "gpus", "Index (0), range (0-3), UUID or its beginning, PCI bus id, or `all` (default: all).", _NAME, _is_name
 )
+_RUN = Parameter(
+    "run",
+    "Id of a run, the beginning of one, `last` or `last~1`, as in `gpulse runs`.",
+    {"type": "string", "minLength": 1, "maxLength": 100},
+    _run_id,
+)
 QUESTIONS = (
-    Question("/api/snapshot", "Current values, as in `gpulse status --json`; with `at`, those recorded at that time.", _snapshot,
-             "Snapshot", (moment("at", "Time (default: now)."),), (404, 422, 503)),
+    Question("/api/snapshot", "Current values, as in `gpulse status --json`; with `at`, those recorded at that time.",
+             lambda asked, given: asked.snapshot() if given["at"] is None else asked.snapshot_at(given["at"]), "Snapshot",
+             (timestamp("at", "Time (default: now)."),), (404, 422, 503)),
     Question("/api/history", "Recorded metrics: minimum, mean and maximum per interval; null if unknown.", _history,
              "History", (
-                 words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric),
+                 words("metrics", "Catalog keys; prefix those of the host with `host.`.", _METRIC, _is_metric, _SHOWN),
                  _GPUS, _FROM, _TO,
-                 count("points", "Maximum number of intervals (default: 600); fewer if the response would be too large.", 1, POINTS),
+                 count("points", "Maximum number of intervals (default: 600); fewer if the response would be too large.", 1, POINTS, 600),
              ), (404, 422, 503)),
     Question("/api/processes", "Current processes on GPUs; with `from` or `to`, the processes in that period as `uses`.", _processes,
              "Processes", (_FROM, _TO), (404, 422, 503)),
-    Question("/api/problems", "What is wrong now: verdicts and active alerts as one list, the worst and costliest first.", _problems,
-             "Problems", (), (503,)),
+    Question("/api/problems", "What is wrong now: verdicts and active alerts as one list, the worst and costliest first.",
+             lambda asked, given: {"time": round(asked.latest().time, 3), "problems": asked.hub.problems}, "Problems", (), (503,)),
     Question("/api/alerts", "Active alerts with what people decided about each, and the silences in force.", _alerts,
              "Alerts", (), (503,)),
     Question("/api/events", "Events: faults, throttling, alerts, processes that started and ended.", _events, "Events",
              (_FROM, _TO, words("kinds", "Kinds of events to return (default: all).", {"enum": list(_KINDS)})), (422, 503)),
     Question("/api/usage", "Who used what: GPU hours, memory and energy per owner, in total and over time.", _usage, "Usage", (
-        choice("by", "Owner (default: user).", OWNERS), _GPUS, _FROM, _TO,
-        count("points", "Number of intervals (default: 120).", 1, 1000)), (404, 422, 503)),
+        choice("by", "Owner (default: user).", OWNERS, "user"), _GPUS, _FROM, _TO,
+        count("points", "Number of intervals (default: 120).", 1, 1000, 120)), (404, 422, 503)),
     Question("/api/compare", "Two periods of the history and their differences, as in `gpulse report --compare`.", _compare,
              "Comparison", (
-                 moment("a_from", "Start time of the first period (default: as long before `from` as the second period is)."),
-                 moment("a_to", "End time of the first period (default: `from`)."),
+                 timestamp("a_from", "Start time of the first period (default: as long before `from` as the second period is)."),
+                 timestamp("a_to", "End time of the first period (default: `from`)."),
                  _FROM, _TO, _GPUS), (404, 422, 503)),
-    Question("/api/runs", "Runs of the server's user, the newest first, as in `gpulse runs`.", runs_answer, "Runs"),
+    Question("/api/runs", "Runs of the server's user, the newest first, as in `gpulse runs`.", _runs, "Runs"),
     Question("/api/run", "One run, or a running program with a Monitor: facts, lines of code at which the GPU waited, and its flame graph.",
-             run_answer, "Run", (RUN, count("pid", "PID of a running program with a Monitor, instead of `run`.", 1, 1 << 31)),
+             _run, "Run", (_RUN, count("pid", "PID of a running program with a Monitor, instead of `run`.", 1, 1 << 31)),
              (404, 422)),
-    Question("/api/metrics-catalog", "All metrics with unit and meaning.", _catalog, "Catalog"),
+    Question("/api/metrics-catalog", "All metrics with unit and meaning.", lambda asked, given: wire.catalog(asked.hub.details),
+             "Catalog"),
 )  # fmt: skip

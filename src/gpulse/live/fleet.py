@@ -51,15 +51,13 @@ class FleetHub(StreamLog):
         self.latest = FleetSnapshot(time.time(), ())
         self.problems: list[dict[str, Any]] = []
         self.layout = 0  # changes when machines or their numbers of GPUs do
-        self.counts: dict[
-            str, int
-        ] = {}  # the most GPUs that each machine has had: the map keeps its shape while one is away
+        # the most GPUs that each machine has had: the map keeps its shape while one is away
+        self.counts: dict[str, int] = {}
         self.seen: dict[str, tuple[Gpu, ...]] = {}  # the GPUs that each machine had when it was heard of last
         self.ring = FleetRing(fleet.interval)
         self.usage = FleetUsage()
         self._watch = FleetWatch()
         self._failed = failed
-        self._told: set[str] = set()
         self._counted = 0.0
         self._tick: dict[str, Any] = {}
         self._answers: dict[tuple[Any, ...], tuple[float, Any]] = {}
@@ -85,9 +83,7 @@ class FleetHub(StreamLog):
             try:
                 self.add(self.fleet.read())
             except Exception as error:  # noqa: BLE001  # one bad sample must not end what all others see
-                if self._failed is not None and repr(error) not in self._told and len(self._told) < 100:
-                    self._told.add(repr(error))
-                    self._failed(error)
+                self._report(error, self._failed)
             waiting = any(host.state == "connecting" for host in self.latest.hosts) or not self.latest.hosts
             every = min(_GLANCE, self.interval) if waiting else self.interval
             self._stop.wait(max(0.0, begun + every - time.monotonic()))
@@ -158,7 +154,9 @@ class FleetHub(StreamLog):
         return {**tick, "hosts": hosts, "problems": problems[:_MOST_PROBLEMS], "server": server}
 
     def host(self, name: str) -> HostReport:
-        """Return the newest report of a machine; 404 if there is none of that name."""
+        """Return the newest report of a machine; 422 without a name, 404 if there is none of that name."""
+        if not name:
+            raise Refusal(422, "name: required.")
         found = next((host for host in self.known().hosts if name in (host.name, clean(host.name))), None)
         if found is None:
             raise Refusal(404, f"no machine is called {name[:100]!r}.")
@@ -176,11 +174,8 @@ def cells(snapshot: FleetSnapshot, counts: Mapping[str, int]) -> bytes:
 
 def funnel_plain(funnel: Funnel) -> dict[str, Any]:
     """Return the sums as plain data."""
-    return {
-        name: round(value, 3) if isinstance(value, float) else value
-        for name in Funnel.__slots__
-        for value in [getattr(funnel, name)]
-    }
+    found = {name: getattr(funnel, name) for name in Funnel.__slots__}
+    return {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
 
 
 def fleet_problems(snapshot: FleetSnapshot, found: Mapping[str, Sequence[Concern]]) -> list[dict[str, Any]]:

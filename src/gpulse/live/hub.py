@@ -20,12 +20,11 @@ from .wire import StreamLog
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from typing import Any
 
     from ..analysis.alerts import Transition
     from ..delivery.alerts import Alerts
-    from ..model.catalog import Gpu
     from ..model.event import Event
     from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
@@ -81,7 +80,6 @@ class Hub(StreamLog):
         self.idle_interval: float | None = None  # seconds between samples of the history without clients
         self._watchers = [*watchers]
         self._failed = failed
-        self._told: set[str] = set()
         self._processes = b""
         self._alerts_told: list[dict[str, Any]] = []
         self._processes_at = float("-inf")
@@ -195,9 +193,7 @@ class Hub(StreamLog):
         try:
             return call(snapshot)
         except Exception as error:  # noqa: BLE001
-            if repr(error) not in self._told and self._failed is not None and len(self._told) < 100:
-                self._told.add(repr(error))
-                self._failed(error)
+            self._report(error, self._failed)
             return None
 
 
@@ -242,15 +238,12 @@ def _runs(snapshot: Snapshot) -> dict[str, dict[str, list[Any]]]:
     told: dict[int, Presence] = presences()
     found: dict[str, dict[str, list[Any]]] = {}
     for gpu in snapshot.gpus if told else ():
-        if here := [told[pid] for pid in dict.fromkeys(_pids(gpu)) if pid in told]:
+        pids = dict.fromkeys(int(process.pid or 0) for process in gpu.all_processes())
+        if here := [told[pid] for pid in pids if pid in told]:
             lines = [text for one in here for text in advised([CodeLine(**line) for line in one.code])]
             texts = [running_text(one) for one in here]
             found[gpu.uuid or ""] = {"code": lines, "runs": texts, "pids": [one.pid for one in here]}
     return found
-
-
-def _pids(gpu: Gpu) -> Iterator[int]:
-    return (int(process.pid or 0) for process in gpu.all_processes())
 
 
 class Verdicts:

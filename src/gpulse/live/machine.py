@@ -9,6 +9,7 @@ from ..errors import GpulseError
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
 from ..store.history import HistoryBusy, HistoryError, Recorder
+from ..value import Value
 from . import wire
 from .api import ApiRequest
 from .hub import Hub, wanted
@@ -25,7 +26,7 @@ SHORTEST = 0.25  # seconds; the shortest interval that clients can ask for
 _FIRST = 3.0  # seconds to wait for the first sample
 
 
-class MachineSettings:
+class MachineSettings(Value):
     """Settings of a live machine.
 
     `source` as on the command line. `interval` in seconds applies unless a client asks for another one; `idle_interval` applies to
@@ -33,24 +34,13 @@ class MachineSettings:
     lines of `user` are shown; None shows all. `alerts` makes the alerts for a history, which may be None; it may return None.
     """
 
-    def __init__(
-        self,
-        source: str,
-        *,
-        interval: float = 1.0,
-        idle_interval: float | None = 10.0,
-        history: str | None = "",
-        user: str | None = None,
-        failed: Callable[[str], None] = lambda text: None,
-        alerts: Callable[[str | None], Alerts | None] = lambda history: None,
-    ) -> None:
-        self.source = source
-        self.interval = interval
-        self.idle_interval = idle_interval
-        self.history = history
-        self.user = user
-        self.failed = failed
-        self.alerts = alerts
+    source: str
+    interval: float = 1.0
+    idle_interval: float | None = 10.0
+    history: str | None = ""
+    user: str | None = None
+    failed: Callable[[str], None] = lambda text: None
+    alerts: Callable[[str | None], Alerts | None] = lambda history: None
 
 
 class LiveMachine:

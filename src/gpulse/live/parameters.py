@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import time
+from http import HTTPStatus
 from math import isfinite
 
 from ..errors import RecordingError, UsageError
 from ..model.codec import parse_time
 from ..units import parse_duration
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,23 +24,36 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt][0-9:.]{5,25}([Zz]|[+ -]\d\d:\d\d)$", re
 _SPACE = re.compile(r" (\d\d:\d\d)$", re.ASCII)
 
 
-class Parameter:
-    """One parameter of a query: its name, what it means, its JSON schema, and how its text is read (raising ValueError)."""
+class Refusal(Exception):
+    """A question that gets an error for an answer: `status` of HTTP, `detail` in a sentence."""
 
-    def __init__(
-        self, name: str, help: str, schema: Mapping[str, Any], read: Callable[[str], Any], listed: bool = False
-    ) -> None:
-        self.name = name
-        self.help = help
-        self.schema = schema
-        self.read = read
-        self.listed = listed
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = headers
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the error as RFC 9457 has it."""
+        title = HTTPStatus(self.status).phrase
+        return {"type": "about:blank", "title": title, "status": self.status, "detail": self.detail}
+
+
+class Parameter(Value):
+    """One parameter of a query: its name, what it means, its JSON schema, how its text is read (raising ValueError), and its default."""
+
+    name: str
+    help: str
+    schema: Mapping[str, Any]
+    read: Callable[[str], Any]
+    default: Any = None
+    listed: bool = False
 
     def value(self, texts: Mapping[str, str]) -> Any:
-        """Return the value that was given, None when none was; raise Refusal when it is none of those allowed."""
+        """Return the value that was given, else the default; raise Refusal when it is none of those allowed."""
         text = texts.get(self.name)
         if text is None:
-            return None
+            return self.default
         try:
             return self.read(text)
         except ValueError as error:
@@ -46,13 +61,7 @@ class Parameter:
 
     def to_openapi(self) -> dict[str, Any]:
         """Return the entry of the OpenAPI document."""
-        plain: dict[str, Any] = {
-            "name": self.name,
-            "in": "query",
-            "required": False,
-            "description": self.help,
-            "schema": self.schema,
-        }
+        plain = {"name": self.name, "in": "query", "required": False, "description": self.help, "schema": self.schema}
         return plain | ({"style": "form", "explode": False} if self.listed else {})
 
 
@@ -69,7 +78,7 @@ def read(parameters: Sequence[Parameter], texts: Mapping[str, str]) -> dict[str,
     return {parameter.name: parameter.value(texts) for parameter in parameters}
 
 
-def moment(name: str, help: str) -> Parameter:
+def timestamp(name: str, help: str) -> Parameter:
     """Return a parameter that is a time: seconds since 1970, a duration before now, or RFC 3339."""
     schema = {
         "anyOf": [
@@ -79,10 +88,10 @@ def moment(name: str, help: str) -> Parameter:
             {"type": "string", "format": "date-time"},
         ]
     }
-    return Parameter(name, f"{help} {TIME_FORMS}", schema, _moment)
+    return Parameter(name, f"{help} {TIME_FORMS}", schema, _timestamp)
 
 
-def _moment(text: str) -> float:
+def _timestamp(text: str) -> float:
     if text == "now":
         return time.time()
     if text.startswith("-"):
@@ -101,7 +110,7 @@ def _moment(text: str) -> float:
     return _number(text, 0.0, _LATEST)
 
 
-def count(name: str, help: str, low: int, high: int) -> Parameter:
+def count(name: str, help: str, low: int, high: int, default: int | None = None) -> Parameter:
     """Return a parameter that is a whole number between two bounds, both allowed."""
 
     def read(text: str) -> int:
@@ -110,10 +119,10 @@ def count(name: str, help: str, low: int, high: int) -> Parameter:
             raise ValueError(f"{text[:40]!r} is not an integer.")
         return int(number)
 
-    return Parameter(name, help, {"type": "integer", "minimum": low, "maximum": high}, read)
+    return Parameter(name, help, {"type": "integer", "minimum": low, "maximum": high}, read, default)
 
 
-def choice(name: str, help: str, words: Sequence[str]) -> Parameter:
+def choice(name: str, help: str, words: Sequence[str], default: str = "") -> Parameter:
     """Return a parameter that is one of some words."""
 
     def read(text: str) -> str:
@@ -121,7 +130,7 @@ def choice(name: str, help: str, words: Sequence[str]) -> Parameter:
             raise ValueError(f"unknown value {text[:60]!r}; choose one of {', '.join(words)}.")
         return text
 
-    return Parameter(name, help, {"enum": list(words)}, read)
+    return Parameter(name, help, {"enum": list(words)}, read, default)
 
 
 def text(name: str, help: str, longest: int) -> Parameter:
@@ -132,10 +141,16 @@ def text(name: str, help: str, longest: int) -> Parameter:
             raise ValueError(f"at most {longest} characters are allowed.")
         return given
 
-    return Parameter(name, help, {"type": "string", "maxLength": longest}, read)
+    return Parameter(name, help, {"type": "string", "maxLength": longest}, read, "")
 
 
-def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], bool] = lambda word: True) -> Parameter:
+def words(
+    name: str,
+    help: str,
+    item: Mapping[str, Any],
+    known: Callable[[str], bool] = lambda word: True,
+    default: Sequence[str] | None = None,
+) -> Parameter:
     """Return a parameter that is a list of words with commas between; `item` is the schema of one, `known` tells what is one."""
 
     def read(text: str) -> list[str]:
@@ -148,7 +163,7 @@ def words(name: str, help: str, item: Mapping[str, Any], known: Callable[[str], 
         return list(dict.fromkeys(found))
 
     schema = {"type": "array", "items": item, "minItems": 1, "maxItems": _LONGEST}
-    return Parameter(name, help, schema, read, listed=True)
+    return Parameter(name, help, schema, read, default, listed=True)
 
 
 def _number(text: str, low: float, high: float) -> float:
@@ -161,13 +176,3 @@ def _number(text: str, low: float, high: float) -> float:
     if not low <= number <= high:
         raise ValueError(f"{text[:40]!r} is not between {low:g} and {high:g}.")
     return number
-
-
-class Refusal(Exception):
-    """A question that gets an error for an answer: `status` of HTTP, `detail` in a sentence."""
-
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.headers = headers

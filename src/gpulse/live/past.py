@@ -85,7 +85,7 @@ class Past:
             found = reader.events(start, end, kinds)
         return [wire.event(event) for event in found[-_MOST_EVENTS:]]
 
-    def moment(self, at: float) -> PastState:
+    def state_at(self, at: float) -> PastState:
         """Return the machine as it was at a time."""
         with self._asking() as reader:
             return PastState(reader, at)
@@ -118,11 +118,7 @@ class Past:
             return usage_answer(reader, start, end, by, points, gpus, commands)
 
     def comparison(
-        self,
-        a: tuple[float, float],
-        b: tuple[float, float],
-        gpus: Sequence[str] | None,
-        live: Collection[str] = (),
+        self, a: tuple[float, float], b: tuple[float, float], gpus: Sequence[str] | None, live: Collection[str] = ()
     ) -> dict[str, Any]:
         """Return two periods side by side."""
         from .periods import PeriodFigures, comparison_answer

@@ -20,10 +20,10 @@ from ..units import duration_text, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
     from typing import Any
 
-    from ..store.history import GpuIdentity, HistoryReader, HistorySeries, ProcessUse, Usage, UsageTimes
+    from ..store.history import GpuIdentity, HistoryReader, HistorySeries, Usage, UsageTimes
 
 _POINTS = 600
 _KEYS = (*(key for _, key, _, _ in COMPARED), "memory_used")
@@ -121,15 +121,8 @@ def comparison_answer(a: PeriodFigures, b: PeriodFigures) -> dict[str, Any]:
         if nothing
         else [text.replace("of each run", "of each period") for text in headline(found)],
         "figures": [
-            {
-                "title": one.title,
-                "a": one.before,
-                "b": one.after,
-                "a_text": one.before_text,
-                "b_text": one.after_text,
-                "difference": DASH if nothing else one.change_text,
-                "matters": one.matters and not nothing,
-            }
+            {"title": one.title, "a": one.before, "b": one.after, "a_text": one.before_text, "b_text": one.after_text}
+            | {"difference": DASH if nothing else one.change_text, "matters": one.matters and not nothing}
             for one in found
         ],
         "gpus": _pairs(a, b),
@@ -167,52 +160,37 @@ def _pairs(a: PeriodFigures, b: PeriodFigures) -> list[dict[str, Any]]:
     """Return the GPUs of both periods by UUID, with activity, power and peak memory in words, a dash for what is unknown."""
     there = {gpu.uuid: gpu for gpu in (*a.gpus, *b.gpus)}
     key = "sm_active" if a.mean("sm_active") is not None or b.mean("sm_active") is not None else "utilization"
-    rows = []
-    for uuid, gpu in there.items():
-        texts: dict[str, Any] = {"uuid": uuid, "label": gpu_label(uuid, [*there.values()]), "activity": key}
-        for name, period in (("a", a), ("b", b)):
-            texts[name] = _words(period, gpu, key)
-        rows.append(texts)
-    return rows
 
+    def texts(period: PeriodFigures, gpu: GpuIdentity) -> list[str]:
+        activity, watts = period.mean_of(gpu, key), period.mean_of(gpu, "power_draw")
+        memory = period.highest(gpu, "memory_used")
+        return [quantity_text("%", activity), quantity_text("W", watts), quantity_text("B", memory)]
 
-def _words(period: PeriodFigures, gpu: GpuIdentity, key: str) -> Sequence[str]:
     return [
-        quantity_text("%", period.mean_of(gpu, key)),
-        quantity_text("W", period.mean_of(gpu, "power_draw")),
-        quantity_text("B", period.highest(gpu, "memory_used")),
+        {"uuid": uuid, "label": gpu_label(uuid, [*there.values()]), "activity": key}
+        | {"a": texts(a, gpu), "b": texts(b, gpu)}
+        for uuid, gpu in there.items()
     ]
 
 
 _MOST = 200  # owners in one answer
-_NAMELESS = {
-    "user": "(no user)",
-    "job": "(no job)",
-    "container": "(no container)",
-    "pod": "(no pod)",
-    "project": "(no project)",
-    "name": "(no name)",
-}
+_FIGURES = ("gpu_hours", "instance_hours", "busy_hours", "memory_hours", "memory_most", "energy", "processes")
 
 
 def usage_answer(
-    reader: HistoryReader,
-    start: float,
-    end: float,
-    by: str,
-    points: int,
-    uuids: Collection[str] | None,
-    commands: bool,
+    reader: HistoryReader, start: float, end: float, by: str, points: int, uuids: Collection[str] | None, commands: bool
 ) -> dict[str, Any]:
     """Return the owners, those with the most GPU hours first; `uuids` name GPUs, whose instances count too."""
     gpus = reader.gpus(start, end)
-    chosen = None if uuids is None else _with_instances(gpus, uuids)
-    times = reader.usage_times(start, end, by, points, chosen)
-    totals = _process_totals(reader, start, end, chosen) if by == "process" else _totals(reader, start, end, by, chosen)
+    chosen = None if uuids is None else {*uuids, *(gpu.uuid for gpu in gpus if gpu.parent in uuids)}
+    if by == "process":
+        totals = _process_totals(reader, start, end, chosen)
+    else:
+        totals = {use.owner: _figures(use) for use in reader.usage(start, end, by, chosen)}
     width = (end - start) / points
     rows = [
         _row(one, {"gpu_hours": one.held_seconds / 3600} | totals.get(one.owner, {}), by, gpus, commands)
-        for one in times
+        for one in reader.usage_times(start, end, by, points, chosen)
     ]
     rows.sort(key=lambda row: -row["gpu_hours"])
     return {
@@ -224,10 +202,6 @@ def usage_answer(
         "owners": len(rows),
         "usage": rows[:_MOST],
     }
-
-
-def _with_instances(gpus: list[GpuIdentity], uuids: Collection[str]) -> set[str]:
-    return {*uuids, *(gpu.uuid for gpu in gpus if gpu.parent in uuids)}
 
 
 def _row(times: UsageTimes, total: dict[str, Any], by: str, gpus: list[GpuIdentity], commands: bool) -> dict[str, Any]:
@@ -251,7 +225,7 @@ def _label(times: UsageTimes, by: str, gpus: list[GpuIdentity]) -> str:
         return f"{times.pid} {clean(times.text.get('name', ''))}".strip()
     if by == "gpu":
         return gpu_label(times.owner or "", gpus)
-    return clean(times.owner) if times.owner else _NAMELESS.get(by, "(none)")
+    return clean(times.owner) if times.owner else f"(no {by})"
 
 
 def gpu_label(uuid: str, gpus: list[GpuIdentity]) -> str:
@@ -264,22 +238,8 @@ def gpu_label(uuid: str, gpus: list[GpuIdentity]) -> str:
     return f"{gpu.index}" if not gpu.parent else f"{'?' if parent is None else parent.index}:{gpu.index}"
 
 
-def _totals(
-    reader: HistoryReader, start: float, end: float, by: str, uuids: Collection[str] | None
-) -> dict[str | None, dict[str, Any]]:
-    return {use.owner: _figures(use) for use in reader.usage(start, end, by, uuids)}
-
-
 def _figures(use: Usage) -> dict[str, Any]:
-    return {
-        "gpu_hours": use.gpu_hours,
-        "instance_hours": use.instance_hours,
-        "busy_hours": use.busy_hours,
-        "memory_gib_hours": use.memory_hours,
-        "memory_most": use.memory_most,
-        "energy": use.energy,
-        "processes": use.processes,
-    }
+    return {"memory_gib_hours" if name == "memory_hours" else name: getattr(use, name) for name in _FIGURES}
 
 
 def _process_totals(
@@ -294,17 +254,10 @@ def _process_totals(
         key = names.of(use.pid, use.started)
         total = found.setdefault(key, {"first": use.first, "last": use.last})
         total["first"], total["last"] = min(total["first"], use.first), max(total["last"], use.last)
-        _add(total, use)
+        sums = (use.busy_seconds, 1 / 3600), (use.memory_seconds, 1 / 3600 / 2**30), (use.energy, 1.0)
+        for name, (value, scale) in zip(("busy_hours", "memory_gib_hours", "energy"), sums, strict=True):
+            before = total.get(name)
+            total[name] = before if value is None else (before or 0.0) + value * scale
+        if use.memory_most is not None:
+            total["memory_most"] = max(total.get("memory_most") or 0.0, use.memory_most)
     return found
-
-
-def _add(total: dict[str, Any], use: ProcessUse) -> None:
-    for key, value, scale in (
-        ("busy_hours", use.busy_seconds, 1 / 3600),
-        ("memory_gib_hours", use.memory_seconds, 1 / 3600 / 2**30),
-        ("energy", use.energy, 1.0),
-    ):
-        before = total.get(key)
-        total[key] = before if value is None else (before or 0.0) + value * scale
-    if use.memory_most is not None:
-        total["memory_most"] = max(total.get("memory_most") or 0.0, use.memory_most)

@@ -19,6 +19,7 @@ from ..present.events import event_style, event_text
 from ..present.serving import serving_pieces
 from ..present.words import hold_note
 from ..store.history.columns import SERVING
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..analysis.alerts import Transition
     from ..model.catalog import Server
     from ..model.event import Event
-    from ..model.metric import Metric, Reading, Value
+    from ..model.metric import Metric, Reading
     from ..model.verdict import Diagnosis
 
 _ENDLESS = 1e300  # the catalog's word for no upper bound
@@ -110,39 +111,31 @@ def _server(server: Server) -> dict[str, Any]:
 
 def processes(snapshot: Snapshot) -> dict[str, Any]:
     """Return the processes of a snapshot under their GPUs, those in MIG instances under these."""
-    return {
-        "time": round(snapshot.time, 3),
-        "gpus": [
-            {"uuid": gpu.uuid or "", "processes": [_process(process) for process in gpu.processes]}
-            for whole in snapshot.gpus
-            for gpu in (whole, *whole.instances)
-        ],
-    }
+    found = [{"uuid": gpu.uuid or "", "processes": [*map(_process, gpu.processes)]} for _, gpu in _parts(snapshot)]
+    return {"time": round(snapshot.time, 3), "gpus": found}
 
 
 def process_list(snapshot: Snapshot) -> dict[str, Any]:
     """Return the processes of a snapshot in one list, each with the number and UUID of its GPU."""
-    return {
-        "time": round(snapshot.time, 3),
-        "processes": [
-            {"gpu": whole.index, "uuid": gpu.uuid or "", **_process(process)}
-            for whole in snapshot.gpus
-            for gpu in (whole, *whole.instances)
-            for process in gpu.processes
-        ],
-    }
+    found = [
+        {"gpu": whole.index, "uuid": gpu.uuid or "", **_process(process)}
+        for whole, gpu in _parts(snapshot)
+        for process in gpu.processes
+    ]
+    return {"time": round(snapshot.time, 3), "processes": found}
+
+
+def _parts(snapshot: Snapshot) -> Iterator[tuple[Gpu, Gpu]]:
+    """Yield each GPU and each MIG instance, with the GPU it belongs to before it."""
+    return ((whole, gpu) for whole in snapshot.gpus for gpu in (whole, *whole.instances))
 
 
 def catalog(details: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
     """Return the metrics that a server has: all but the details, of which it samples only these."""
+    things = {"gpu": GPU_METRICS, "host": HOST_METRICS, "process": PROCESS_METRICS, "serving": SERVER_METRICS}
     return {
         thing: [_metric(metric) for metric in metrics.values() if metric.group != "details" or metric.key in details]
-        for thing, metrics in (
-            ("gpu", GPU_METRICS),
-            ("host", HOST_METRICS),
-            ("process", PROCESS_METRICS),
-            ("serving", SERVER_METRICS),
-        )
+        for thing, metrics in things.items()
     }
 
 
@@ -192,16 +185,11 @@ def _values(reading: Reading, keys: frozenset[str] | Mapping[str, Metric]) -> di
     return {key: _short(value) for key, value in reading.items() if key in keys}
 
 
-def _short(value: Value) -> Value | list[Any]:
+def _short(value: Any) -> Any:
     """Return a value with three digits after the point: more is noise, and 50 clients would pay for it every second."""
     if isinstance(value, float):
         return round(value, 3)
-    return list(_shortened(value)) if isinstance(value, tuple) else value
-
-
-def _shortened(values: tuple[Any, ...]) -> Iterator[Any]:
-    for value in values:
-        yield round(value, 3) if isinstance(value, float) else value
+    return [_short(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _metric(metric: Metric) -> dict[str, Any]:
@@ -226,15 +214,12 @@ REPLAYED = 120  # samples that a client which comes back is given again
 KEPT = REPLAYED + 64  # one that has begun to read these may be slow for so long
 
 
-class StreamEntry:
+class StreamEntry(Value):
     """One sample: its number, from 1 on, its time in seconds since 1970, and the text of the stream for it."""
 
-    __slots__ = ("data", "number", "time")
-
-    def __init__(self, number: int, time: float, data: bytes) -> None:
-        self.number = number
-        self.time = time
-        self.data = data
+    number: int
+    time: float
+    data: bytes
 
 
 class StreamLog:
@@ -252,6 +237,7 @@ class StreamLog:
         self._arrived = threading.Condition(self._lock)
         self._entries: deque[StreamEntry] = deque(maxlen=kept)
         self._replayed = min(REPLAYED, kept)
+        self._reported: set[str] = set()  # errors
 
     @property
     def age(self) -> float:
@@ -320,3 +306,9 @@ class StreamLog:
     def _tell(self) -> None:
         for listener in self._listeners:
             listener()
+
+    def _report(self, error: Exception, failed: Callable[[Exception], None] | None) -> None:
+        """Tell of an error, once for each message and not without end."""
+        if failed is not None and repr(error) not in self._reported and len(self._reported) < 100:
+            self._reported.add(repr(error))
+            failed(error)

@@ -1,13 +1,16 @@
-"""The newest sample of every machine, filled by feeds that never wait for each other; and a simulated feed."""
+"""The newest sample of every machine, filled by feeds that never wait for each other; and one machine as a source for `top`."""
 
 from __future__ import annotations
 
 import threading
 import time
 
-from ..errors import GpulseError
+from ..errors import GpulseError, SourceUnavailable
 from ..model.fleet import FleetSnapshot, HostReport
+from ..model.snapshot import Problem
+from ..sources.base import Machine, Source
 from ..sources.slurm import granted_gpus
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,19 +38,18 @@ if TYPE_CHECKING:
 _LATE = 3.0  # intervals after which a sample is no longer shown
 _SHORTEST_LATE = 10.0  # seconds
 _GRANTS_EVERY = 60.0  # seconds; the controller serves the whole cluster
+_SEEDS = {"gpu01": 7, "gpu02": 11, "gpu03": 23}  # of the simulated machines
+_DEAD = "gpu04"
 
 
-class _Host:
-    __slots__ = ("arrived", "came", "link", "reason", "snapshot", "source", "state")
-
-    def __init__(self, source: str, link: str) -> None:
-        self.source = source
-        self.link = link
-        self.state: HostState = "connecting"
-        self.snapshot: Snapshot | None = None
-        self.came = 0.0  # when the sample was taken
-        self.arrived = 0.0  # when it was handed over
-        self.reason = ""
+class _Host(Value):
+    source: str
+    link: str
+    state: HostState = "connecting"
+    snapshot: Snapshot | None = None
+    came: float = 0.0  # when the sample was taken
+    arrived: float = 0.0  # when it was handed over
+    reason: str = ""
 
 
 class Fleet:
@@ -150,70 +152,107 @@ class Fleet:
         return HostReport(name, host.source, state, None, age, reason, host.link)
 
 
-class SlurmGrants:
-    """Tells a fleet every minute which GPUs Slurm has given to whom; no machines of its own."""
+class PollingFeed:
+    """A feed with threads that ask something every interval, until it is closed."""
 
-    past = None
+    past: Past | None = None
 
-    def __init__(self, ask: Callable[[], Mapping[str, Mapping[int, Mapping[str, str]]]] = granted_gpus) -> None:
-        self._ask = ask
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
         self._stop = threading.Event()
 
-    def start(self, fleet: Fleet) -> None:
-        threading.Thread(target=self._run, args=(fleet,), name="gpulse-grants", daemon=True).start()
-
     def close(self) -> None:
-        """Tell the thread to end."""
+        """Tell the threads to end; one that waits for an answer ends with the process."""
         self._stop.set()
 
-    def _run(self, fleet: Fleet) -> None:
+    def _begin(self, poll: Callable[..., None], *arguments: object) -> threading.Thread:
+        thread = threading.Thread(target=poll, args=arguments, name=f"gpulse-{type(self).__name__}", daemon=True)
+        thread.start()
+        return thread
+
+    def _rounds(self) -> Iterator[None]:
+        """Yield every interval; what takes longer is done again at once."""
         while not self._stop.is_set():
+            begun = time.monotonic()
+            yield
+            self._stop.wait(max(0.0, begun + self._interval - time.monotonic()))
+
+
+class SlurmGrants(PollingFeed):
+    """Tells a fleet every minute which GPUs Slurm has given to whom; no machines of its own."""
+
+    def __init__(self, ask: Callable[[], Mapping[str, Mapping[int, Mapping[str, str]]]] = granted_gpus) -> None:
+        super().__init__(_GRANTS_EVERY)
+        self._ask = ask
+
+    def start(self, fleet: Fleet) -> None:
+        self._begin(self._poll, fleet)
+
+    def _poll(self, fleet: Fleet) -> None:
+        for _ in self._rounds():
             try:
                 fleet.grant("slurm", self._ask())
             except GpulseError:
                 fleet.grant("slurm", {})  # what it said before may no longer be so
-            self._stop.wait(_GRANTS_EVERY)
 
 
-_SEEDS = {"gpu01": 7, "gpu02": 11, "gpu03": 23}
-_DEAD = "gpu04"
-
-
-class DemoFeed:
-    """The feed of `gpulse fleet --demo`."""
-
-    past = None
-
-    def __init__(self, interval: float) -> None:
-        self._interval = interval
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
+class DemoFeed(PollingFeed):
+    """The simulated fleet of `gpulse fleet --demo`: three machines with GPUs, and one that does not answer."""
 
     def start(self, fleet: Fleet) -> None:
-        """Start to sample the machines in one thread."""
         names = {fleet.expect(name, "demo"): seed for name, seed in _SEEDS.items()}
         fleet.fail(fleet.expect(_DEAD, "demo"), "unreachable", "ssh: connect to host gpu04 port 22: No route to host")
-        self._thread = threading.Thread(target=self._run, args=(fleet, names), name="gpulse-demo-fleet", daemon=True)
-        self._thread.start()
+        self._thread = self._begin(self._poll, fleet, names)
 
     def close(self) -> None:
         """Stop sampling."""
-        self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
+        super().close()
+        self._thread.join()
 
-    def _run(self, fleet: Fleet, names: dict[str, int]) -> None:
+    def _poll(self, fleet: Fleet, names: dict[str, int]) -> None:
         from ..model.select import EVERYTHING
         from ..sampling.sampler import Sampler
         from ..sources.simulated.source import SimulatedSource
 
         samplers = {name: Sampler(SimulatedSource(seed), EVERYTHING).open() for name, seed in names.items()}
         try:
-            while not self._ended.is_set():
+            for _ in self._rounds():
                 for name, sampler in samplers.items():
                     snapshot = sampler.read()
                     fleet.put(name, snapshot.replace(host=snapshot.host.replace(name=name)))
-                self._ended.wait(self._interval)
         finally:
             for sampler in samplers.values():
                 sampler.close()
+
+
+class HostSource(Source):
+    """One machine of a fleet as a source for `top`: its newest sample; when no more come, the last one with a problem that says so."""
+
+    name = "fleet"
+
+    def __init__(self, fleet: Fleet, name: str) -> None:
+        self.machine = Machine()
+        self._fleet = fleet
+        self._name = name
+        self._last: Snapshot | None = None
+
+    def open(self) -> None:
+        from ..sources.replay.source import RecordedDevice
+
+        first = self.recorded()
+        self.driver = first.driver
+        self.devices = [RecordedDevice(gpu) for gpu in first.gpus]
+
+    def recorded(self) -> Snapshot:
+        from ..sources.replay.source import completed
+
+        host = next((host for host in self._fleet.read().hosts if host.name == self._name), None)
+        if host is None:
+            raise SourceUnavailable(f"{self._name} is not there any more.")
+        if host.snapshot is not None:
+            self._last = completed(host.snapshot)
+            return self._last
+        reason = f"{self._name} is {host.state}{f': {host.reason}' if host.reason else ''}."
+        if self._last is None:
+            raise SourceUnavailable(reason)
+        return self._last.replace(problems=(*self._last.problems, Problem("fleet", reason)))

@@ -14,7 +14,7 @@ from .urls import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from .urls import Url
@@ -116,31 +116,71 @@ _HOSTS = ", ".join(HOST_LABELS)
 _OWNERS = ("user", "scheduler", "job_id", "pod", "container")
 
 
+class PrometheusClient:
+    """Asks a Prometheus. `limit` are matchers that all selected series must fit; `queries` counts how often it was asked."""
+
+    def __init__(self, url: Url, limit: str) -> None:
+        self.url = url
+        self.queries = 0
+        self._limit = limit
+
+    def selected(self, *matchers: str) -> str:
+        """Return a selector of these matchers and the one that limits the fleet."""
+        return f"{{{', '.join(one for one in (*matchers, self._limit) if one)}}}"
+
+    def instant(self, query: str) -> Iterator[tuple[Mapping[str, str], float, float]]:
+        """Yield the labels, the value and the time of each series of a query now; raises Refused or OSError."""
+        for labelled, pairs in self._series("query", "value", query=query):
+            yield from ((labelled, value, at) for value, at in pairs)
+
+    def range(self, query: str, times: Sequence[float], step: float) -> Iterator[tuple[Mapping[str, str], Values]]:
+        """Yield the labels and the value at each time of the series of a query; raises Refused or OSError."""
+        asked = {"query": query, "start": f"{times[0]:.3f}", "end": f"{times[-1]:.3f}", "step": f"{step:.3f}"}
+        for labelled, pairs in self._series("query_range", "values", **asked):
+            values: Values = [None] * len(times)
+            for value, at in pairs:
+                place = round((at - times[0]) / step)
+                if 0 <= place < len(times):
+                    values[place] = value
+            yield labelled, values
+
+    def _series(
+        self, path: str, key: str, **asked: str
+    ) -> Iterator[tuple[Mapping[str, str], list[tuple[float, float]]]]:
+        """Yield the labels of each series with its finite values and their times."""
+        from urllib.parse import urlencode
+
+        self.queries += 1
+        body = self.url.fetched(f"/api/v1/{path}?{urlencode(asked)}")
+        try:
+            for series in json.loads(body)["data"]["result"]:
+                pairs = series[key] if key == "values" else [series[key]]
+                numbers = [(float(text), float(at)) for at, text in pairs]
+                yield series["metric"], [(value, at) for value, at in numbers if math.isfinite(value)]
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            raise Refused("failed", "its answer is not one of Prometheus") from None
+
+
 class PrometheusPast:
-    """Range queries. `names` returns the name in the fleet and the labels of each machine, as known now."""
+    """Range queries. `names` has the name in the fleet of each machine, `labels` by which labels it is found; both may grow."""
 
     def __init__(
-        self,
-        url: Url,
-        limit: str,
-        names: Callable[[], Mapping[str, str]],
-        labels: Callable[[], Mapping[str, set[tuple[str, str]]]],
+        self, client: PrometheusClient, names: Mapping[str, str], labels: Mapping[str, set[tuple[str, str]]]
     ) -> None:
-        self._url = url
-        self._limit = limit
+        self._client = client
         self._names = names
         self._labels = labels
 
     def history(self, host: str, times: Sequence[float], step: float) -> dict[tuple[str, str], Values] | None:
-        own = next((machine for machine, name in self._names().items() if name == host), None)
+        own = next((machine for machine, name in self._names.items() if name == host), None)
         if own is None:
             return None
         selectors = [
-            self._selected(matcher(*KEYS), f'{label}="{_quoted(value)}"')
-            for label, value in sorted(self._labels().get(own, ()))
+            self._client.selected(matcher(*KEYS), f'{label}="{_quoted(value)}"')
+            for label, value in sorted(self._labels.get(own, ()))
         ]
         found: dict[tuple[str, str], Values] = {}
-        for labelled, values in self._range(" or ".join(selectors), times, step) if selectors else ():
+        for labelled, values in self._client.range(" or ".join(selectors), times, step) if selectors else ():
             if "mig" in labelled or labelled.get("GPU_I_ID"):
                 continue
             key, scale = SERIES[labelled["__name__"]]
@@ -151,8 +191,8 @@ class PrometheusPast:
     def shares(self, times: Sequence[float], step: float) -> dict[str, bytearray]:
         found: dict[str, bytearray] = {}
         for key in ("utilization", "sm_active"):  # the second is believed where it is measured
-            query = f"avg by (__name__, {_HOSTS}) ({self._selected(matcher(key))})"
-            for labelled, values in self._range(query, times, step):
+            query = f"avg by (__name__, {_HOSTS}) ({self._client.selected(matcher(key))})"
+            for labelled, values in self._client.range(query, times, step):
                 if (name := self._named(labelled)) is None:
                     continue
                 scale = SERIES[labelled["__name__"]][1]
@@ -168,8 +208,8 @@ class PrometheusPast:
         owned = self._owned(found, times, step)
         busy = self._sums("utilization", times, step)
         watts = self._sums("power_draw", times, step)
-        query = f"count by ({_HOSTS}) ({self._selected(matcher('utilization'))})"
-        for labelled, counts in self._range(query, times, step):
+        query = f"count by ({_HOSTS}) ({self._client.selected(matcher('utilization'))})"
+        for labelled, counts in self._client.range(query, times, step):
             if (name := self._named(labelled)) is None:
                 continue
             for at, count in enumerate(counts):
@@ -185,17 +225,17 @@ class PrometheusPast:
     ) -> dict[tuple[str, int], tuple[float, float, float]]:
         """Add what is held by somebody; return how many GPUs that is at each time, their utilization and their power."""
         by = f"{_HOSTS}, {', '.join(_OWNERS)}"
-        owner = self._selected(f'__name__="{OWNER}"', 'mig=""')
+        owner = self._client.selected(f'__name__="{OWNER}"', 'mig=""')
         groups = f"on (instance, uuid) group_left ({', '.join(_OWNERS)})"
 
         def joined(key: str) -> dict[tuple[tuple[str, ...], int], float]:
             name, scale = next(
                 (name, scale) for name, (known, scale) in SERIES.items() if known == key and "gpulse" in name
             )
-            measured = self._selected(f'__name__="{name}"')
+            measured = self._client.selected(f'__name__="{name}"')
             query = f"sum by ({by}) ({measured} * {groups} {owner})"
             try:
-                answers = list(self._range(query, times, step))
+                answers = list(self._client.range(query, times, step))
             except Refused:
                 return {}  # GPUs that are scraped twice cannot be joined; their hours still count
             return {
@@ -207,7 +247,7 @@ class PrometheusPast:
 
         busy, watts = joined("utilization"), joined("power_draw")
         sums: dict[tuple[str, int], tuple[float, float, float]] = {}
-        for labelled, counts in self._range(f"sum by ({by}) ({owner})", times, step):
+        for labelled, counts in self._client.range(f"sum by ({by}) ({owner})", times, step):
             whose = self._owner(labelled)
             for at, count in enumerate(counts) if whose[0] else ():
                 if not count:
@@ -225,36 +265,16 @@ class PrometheusPast:
         return self._named(labelled) or "", labelled.get("user", ""), job
 
     def _sums(self, key: str, times: Sequence[float], step: float) -> dict[tuple[str, int], float]:
-        query = f"sum by (__name__, {_HOSTS}) ({self._selected(matcher(key))})"
+        query = f"sum by (__name__, {_HOSTS}) ({self._client.selected(matcher(key))})"
         found: dict[tuple[str, int], float] = {}
-        for labelled, values in self._range(query, times, step):
+        for labelled, values in self._client.range(query, times, step):
             if (name := self._named(labelled)) is not None:
                 scale = SERIES[labelled["__name__"]][1]
                 found.update({(name, at): value * scale for at, value in enumerate(values) if value is not None})
         return found
 
     def _named(self, labelled: Mapping[str, str]) -> str | None:
-        return self._names().get(host_of(labelled))
-
-    def _selected(self, *matchers: str) -> str:
-        return f"{{{', '.join(one for one in (*matchers, self._limit) if one)}}}"
-
-    def _range(self, query: str, times: Sequence[float], step: float) -> Iterator[tuple[Mapping[str, str], Values]]:
-        """Yield the labels and the value at each time of the series of a query."""
-        from urllib.parse import urlencode
-
-        asked = {"query": query, "start": f"{times[0]:.3f}", "end": f"{times[-1]:.3f}", "step": f"{step:.3f}"}
-        body = self._url.fetched(f"/api/v1/query_range?{urlencode(asked)}")
-        try:
-            for series in json.loads(body)["data"]["result"]:
-                values: Values = [None] * len(times)
-                for at, text in series["values"]:
-                    place, value = round((float(at) - times[0]) / step), float(text)
-                    if 0 <= place < len(times) and math.isfinite(value):
-                        values[place] = value
-                yield series["metric"], values
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
-            raise Refused("failed", "its answer is not one of Prometheus") from None
+        return self._names.get(host_of(labelled))
 
 
 class UrlPast:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 import time
+from types import MappingProxyType
 
 from ..model.catalog import Gpu, Host, Process, memory_percent
 from ..model.snapshot import Snapshot
+from ..value import Value, fresh
+from .fleet import PollingFeed
 from .past import (
     EXPORTED,
     HOST_LABELS,
@@ -18,6 +19,7 @@ from .past import (
     OWNER,
     SERIES,
     UUID_LABELS,
+    PrometheusClient,
     PrometheusPast,
     first_of,
     granted,
@@ -25,14 +27,13 @@ from .past import (
     job_label,
     matcher,
 )
-from .urls import Refused
+from .urls import Refused, why_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
-    from ..model.metric import Value
     from .fleet import Fleet
     from .urls import Url
 
@@ -47,26 +48,23 @@ _QUERIES = (
 )
 
 
-class _Card:
+class _Card(Value):
     """What is known of one GPU."""
 
-    __slots__ = ("grant", "index", "name", "owner", "uuid", "values")
-
-    def __init__(self) -> None:
-        self.values: dict[str, Value] = {}
-        self.index: float | None = None
-        self.uuid = self.name = ""
-        self.owner: dict[str, str] = {}
-        self.grant: Mapping[str, str] = {}
+    values: dict[str, Any] = fresh(factory=dict)
+    index: float | None = None
+    uuid: str = ""
+    name: str = ""
+    owner: Mapping[str, str] = MappingProxyType({})
+    grant: Mapping[str, str] = MappingProxyType({})
 
     def gpu(self, place: int) -> Gpu:
         """Return the GPU; `place` is its index if no label tells it."""
         values = dict(self.values)
         used, free = values.get("memory_used"), values.get("memory_free")
         if "memory_total" not in values and isinstance(used, (int, float)) and isinstance(free, (int, float)):
-            values["memory_total"] = (
-                used + free
-            )  # older DCGM exporters do not tell; what the driver reserves is missing
+            # older DCGM exporters do not tell; what the driver reserves is missing
+            values["memory_total"] = used + free
         if (share := memory_percent(values)) is not None:
             values["memory_percent"] = share
         values.update(index=place if self.index is None else self.index, uuid=self.uuid)
@@ -78,44 +76,36 @@ class _Card:
         return Gpu(values, gaps, processes=(Process(dict(self.owner)),))
 
 
-class PrometheusFeed:
+class PrometheusFeed(PollingFeed):
     """Asks one Prometheus for all machines, in a thread of its own."""
 
     def __init__(self, url: Url, interval: float = 5.0, matcher: str = "") -> None:
-        self._url = url
-        self._interval = interval
-        self._matcher = matcher
-        self._stop = threading.Event()
+        super().__init__(interval)
+        self._client = PrometheusClient(url, matcher)
         self._names: dict[str, str] = {}  # name in the fleet, by machine
         self._server = ""
         self._identities: dict[tuple[str, str], tuple[str, float | None]] = {}
-        self._rounds = 0
+        self._rounds_done = 0
         self._labels: dict[str, set[tuple[str, str]]] = {}  # by which each machine is found
-        self.past = PrometheusPast(url, matcher, lambda: self._names, lambda: self._labels)
-        self.queries = 0
+        self.past: PrometheusPast = PrometheusPast(self._client, self._names, self._labels)
+
+    @property
+    def queries(self) -> int:
+        """How often Prometheus was asked."""
+        return self._client.queries
 
     def start(self, fleet: Fleet) -> None:
-        self._server = fleet.expect(self._url.name, "prometheus")  # until it has told what machines there are
-        threading.Thread(target=self._run, args=(fleet,), name="gpulse-prometheus", daemon=True).start()
+        self._server = fleet.expect(self._client.url.name, "prometheus")  # until it has told what machines there are
+        self._begin(self._poll, fleet)
 
-    def close(self) -> None:
-        """Tell the thread to end; one that waits for an answer ends with the process."""
-        self._stop.set()
-
-    def _run(self, fleet: Fleet) -> None:
-        while not self._stop.is_set():
-            begun = time.monotonic()
+    def _poll(self, fleet: Fleet) -> None:
+        for _ in self._rounds():
             try:
                 self._refresh(fleet)
-            except Refused as refused:
-                self._down(fleet, refused.state, refused.reason)
-            except OSError as error:
-                self._down(fleet, "unreachable", str(error.strerror or error or "no answer"))
-            self._stop.wait(max(0.0, begun + self._interval - time.monotonic()))
-
-    def _down(self, fleet: Fleet, state: Any, reason: str) -> None:
-        for name in [*self._names.values(), *([self._server] if self._server else [])]:
-            fleet.fail(name, state, f"Prometheus: {reason}")
+            except (Refused, OSError) as error:
+                state, reason = why_refused(error)
+                for name in [*self._names.values(), *([self._server] if self._server else [])]:
+                    fleet.fail(name, state, f"Prometheus: {reason}")
 
     def _refresh(self, fleet: Fleet) -> None:
         """Ask for everything and hand each machine its sample; a machine that is no longer scraped is stale."""
@@ -142,7 +132,7 @@ class PrometheusFeed:
             if given := {int(gpu.index or 0): card.grant for gpu, card in zip(gpus, found, strict=True) if card.grant}:
                 grants[name] = given
             fleet.put(name, Snapshot(now - age, gpus, Host({"name": host})), age)
-        fleet.grant(self._url.name, grants)
+        fleet.grant(self._client.url.name, grants)
         for host in self._names.keys() - ages.keys():
             fleet.fail(self._names[host], "stale", "Prometheus has no recent sample of it")
 
@@ -151,26 +141,26 @@ class PrometheusFeed:
         labels = ", ".join((*HOST_LABELS, "job"))
         found: dict[str, float | None] = {}
         jobs: set[str] = set()
-        for labelled, at, now in self._ask(f"max by ({labels}) (timestamp({self._selected(matcher('utilization'))}))"):
+        for labelled, at, now in self._client.instant(
+            f"max by ({labels}) (timestamp({self._client.selected(matcher('utilization'))}))"
+        ):
             jobs.add(labelled.get("job", ""))
-            host = host_of(labelled)
-            age = max(0.0, now - at)
-            label = next((label for label in HOST_LABELS if labelled.get(label)), "")
-            if label:
+            host, age = host_of(labelled), max(0.0, now - at)
+            if label := next((label for label in HOST_LABELS if labelled.get(label)), ""):
                 self._labels.setdefault(host, set()).add((label, labelled[label]))
             known = found.get(host)
             found[host] = age if known is None else min(known, age)
         names = "|".join(sorted(_escaped(job) for job in jobs if job))
-        for labelled, _, _ in self._ask(f'up{{job=~"{names}"}} == 0') if names else ():
+        for labelled, _, _ in self._client.instant(f'up{{job=~"{names}"}} == 0') if names else ():
             found.setdefault(host_of(labelled), None)
         return found
 
     def _describe(self) -> dict[tuple[str, str], dict[str, str]]:
         """Return the owner of each GPU, by machine and UUID, where an exporter tells; now and then also read their names."""
-        names = (OWNER, *INFO) if self._rounds % _IDENTITIES_EVERY == 0 else (OWNER,)
-        self._rounds += 1
+        names = (OWNER, *INFO) if self._rounds_done % _IDENTITIES_EVERY == 0 else (OWNER,)
+        self._rounds_done += 1
         owners = {}
-        for labelled, _, _ in self._ask(self._selected(f'__name__=~"{"|".join(names)}"')):
+        for labelled, _, _ in self._client.instant(self._client.selected(f'__name__=~"{"|".join(names)}"')):
             if "mig" in labelled:
                 continue
             where = host_of(labelled), first_of(labelled, UUID_LABELS)
@@ -185,7 +175,7 @@ class PrometheusFeed:
     def _cards(self, owners: Mapping[tuple[str, str], dict[str, str]]) -> dict[str, dict[str, _Card]]:
         cards: dict[str, dict[str, _Card]] = {}
         for keys in _QUERIES:
-            for labelled, value, _ in self._ask(self._selected(matcher(*keys))):
+            for labelled, value, _ in self._client.instant(self._client.selected(matcher(*keys))):
                 if "mig" in labelled or labelled.get("GPU_I_ID"):
                     continue  # of an instance; the whole GPU has series of its own
                 key, scale = SERIES[labelled["__name__"]]
@@ -199,26 +189,6 @@ class PrometheusFeed:
                 card.values[key] = value * scale
                 card.grant = card.grant or (granted(labelled) if labelled["__name__"].startswith("DCGM_") else {})
         return cards
-
-    def _selected(self, *matchers: str) -> str:
-        """Return a selector of these matchers and the one that limits the fleet."""
-        return f"{{{', '.join(one for one in (*matchers, self._matcher) if one)}}}"
-
-    def _ask(self, query: str) -> Iterable[tuple[Mapping[str, str], float, float]]:
-        """Yield the labels, the value and the time of each series of a query; raises Refused or OSError."""
-        from urllib.parse import urlencode
-
-        self.queries += 1
-        body = self._url.fetched(f"/api/v1/query?{urlencode({'query': query})}")
-        try:
-            result = json.loads(body)["data"]["result"]
-            for series in result:
-                at, text = series["value"]
-                value = float(text)
-                if value - value == 0:
-                    yield series["metric"], value, float(at)
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise Refused("failed", "its answer is not one of Prometheus") from None
 
 
 def _index(labelled: Mapping[str, str]) -> float | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 
 from ..errors import GpulseError, UsageError
 from ..model.codec import from_plain, time_text
+from .fleet import PollingFeed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,17 +117,23 @@ class Refused(Exception):
         self.reason = reason
 
 
-class UrlFeed:
+def why_refused(error: Refused | OSError) -> tuple[HostState, str]:
+    """Return the state of a machine whose server cannot be read, and why in words."""
+    if isinstance(error, Refused):
+        return error.state, error.reason
+    return "unreachable", str(error.strerror or error or "no answer")
+
+
+class UrlFeed(PollingFeed):
     """Asks each server in a thread of its own: one that hangs delays nobody."""
 
     def __init__(self, urls: Sequence[Url], interval: float = 5.0) -> None:
+        super().__init__(interval)
         self._urls = tuple(urls)
-        self._interval = interval
-        self._stop = threading.Event()
         self._named: dict[str, Url] = {}
 
     @property
-    def past(self) -> Past:
+    def past(self) -> Past:  # type: ignore[override]
         """The histories that the servers record."""
         from .past import UrlPast
 
@@ -138,30 +143,20 @@ class UrlFeed:
         for url in self._urls:
             name = fleet.expect(url.name, "url", url.link)
             self._named[name] = url
-            threading.Thread(target=self._ask, args=(fleet, name, url), name="gpulse-url", daemon=True).start()
+            self._begin(self._poll, fleet, name, url)
 
-    def close(self) -> None:
-        """Tell the threads to end; one that waits for an answer ends with the process."""
-        self._stop.set()
-
-    def _ask(self, fleet: Fleet, name: str, url: Url) -> None:
-        due = time.monotonic()
+    def _poll(self, fleet: Fleet, name: str, url: Url) -> None:
         try:
             connection = url.connect()
         except OSError as error:
             fleet.fail(name, "failed", f"{url.ca_file} cannot be read ({error.strerror or error})")
             return
-        while not self._stop.is_set():
+        for _ in self._rounds():
             try:
                 fleet.put(name, snapshot_of(url.answer(connection, "/api/snapshot")))
-            except Refused as refused:
+            except (Refused, OSError) as error:
                 connection.close()
-                fleet.fail(name, refused.state, refused.reason)
-            except OSError as error:
-                connection.close()
-                fleet.fail(name, "unreachable", str(error.strerror or error or "no answer"))
-            due = max(due + self._interval, time.monotonic())
-            self._stop.wait(due - time.monotonic())
+                fleet.fail(name, *why_refused(error))
         connection.close()
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gpulse.remote.past import PrometheusPast, UrlPast, granted
+from gpulse.remote.past import PrometheusClient, PrometheusPast, UrlPast, granted
 from gpulse.remote.urls import Refused, Url
 from gpulse.sources.slurm import granted_gpus
 
@@ -74,7 +74,7 @@ def series(values: dict[float, float], **labels: str) -> dict[str, Any]:
 
 
 def past_of(url: Url) -> PrometheusPast:
-    return PrometheusPast(url, 'cluster="x"', lambda: {"box": "box"}, lambda: {"box": {("instance", 'b"ox:1')}})
+    return PrometheusPast(PrometheusClient(url, 'cluster="x"'), {"box": "box"}, {"box": {("instance", 'b"ox:1')}})
 
 
 def test_the_history_of_a_machine_is_one_query_in_stored_units(server: Url) -> None:

@@ -225,7 +225,7 @@ def _screen(fleet: Fleet, arguments: Arguments) -> int:
 
 
 def _opened(fleet: Fleet, name: str, wanted: Wanted) -> Sampler:
-    from ...remote.host_source import HostSource
+    from ...remote.fleet import HostSource
     from ...sampling.sampler import Sampler
 
     return Sampler(HostSource(fleet, name), wanted).open()

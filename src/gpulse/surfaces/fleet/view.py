@@ -134,9 +134,8 @@ def _by_host(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
         line = Line().add(clean(host.name), "accent", names).add("  ")
         if host.state != "ok":
             text, style = STATES[host.state]
-            rows.append(
-                (line.add(text, style).add(f": {clean(host.reason)}" if host.reason else "", "label"), host.name)
-            )
+            line.add(text, style).add(f": {clean(host.reason)}" if host.reason else "", "label")
+            rows.append((line, host.name))
             continue
         if kinds:
             line.add(products[host.name], "calm", kinds).add("  ")
@@ -169,15 +168,11 @@ def _working(gpu: Gpu) -> float | None:
 
 def _numbers(line: Line, host: HostReport, columns: int) -> Line:
     sums = Funnel(host.gpus)
-    effective = None if sums.effective is None else 100 * sums.effective / sums.judged
-    active = 100 * sums.active / sums.known if sums.known else None
-    for share in (effective, active):
-        line.add(
-            MISSING if share is None else f"{share:.0f}%", share_style(share), 5 if share is effective else 6, True
-        )
+    for cells, (text, style) in zip((5, 6), _shares(sums), strict=True):
+        line.add(text, style, cells, True)
     memory = part_of_whole(sums.memory_used, sums.memory_total) if sums.memory_total else MISSING
     line.add("  ").add(memory, "calm", 14, True)
-    line.add(MISSING if sums.power is None else quantity_text("W", sums.power), "calm", 9, True)
+    line.add(*_power(sums.power), 9, True)
     room = columns - line.width - 2
     people = ", ".join(f"{user} {count}" for user, count in _users(host.gpus) if user)
     return line.add("  ").add(fit(people, room), "user") if room >= 4 else line
@@ -197,31 +192,18 @@ def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
     rows = []
     found = sorted(snapshot.gpus(), key=lambda entry: -(_working(entry[1]) or 0.0))
     for host, gpu in found:
-        people = owners(gpu.all_processes())
         words, style = silence(gpu, host.snapshot.time if host.snapshot else snapshot.time)
-        rows.append(
-            [
-                (clean(host.name), "accent"),
-                (label(gpu), ""),
-                (short_name(gpu), "calm"),
-                _share(sm_share(gpu)),
-                _share(gpu.utilization),
-                (part_of_whole(gpu.memory_used, gpu.memory_total), "calm"),
-                (MISSING if gpu.power_draw is None else quantity_text("W", gpu.power_draw), "calm"),
-                (words, style) if words else (", ".join(user for user, *_ in people), "user"),
-            ]
-        )
+        people = ", ".join(user for user, *_ in owners(gpu.all_processes()))
+        row = [(clean(host.name), "accent"), (label(gpu), ""), (short_name(gpu), "calm")]
+        row += [
+            _share(sm_share(gpu)),
+            _share(gpu.utilization),
+            (part_of_whole(gpu.memory_used, gpu.memory_total), "calm"),
+        ]
+        rows.append([*row, _power(gpu.power_draw), (words, style) if words else (people, "user")])
     heads = ["HOST", "GPU", "NAME", "SM", "UTIL", "MEMORY", "POWER", "USERS"]
     head, *lines = table_lines(heads, rows, [False, True, False, True, True, True, True, False])
     return head, [(line, host.name) for line, (host, _) in zip(lines, found, strict=True)]
-
-
-def _by_user(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
-    return _holders(snapshot, "USER", user_of)
-
-
-def _by_job(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:
-    return _holders(snapshot, "JOB", job_of)
 
 
 def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str | None]) -> Table:
@@ -229,16 +211,9 @@ def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str 
     rows = []
     for who, theirs in held_by(snapshot, name):
         sums = Funnel(gpu for _, gpu in theirs)
-        machines = list(dict.fromkeys(clean(host.name) for host, _ in theirs))
+        machines = ", ".join(dict.fromkeys(clean(host.name) for host, _ in theirs))
         rows.append(
-            [
-                (clean(who), "user"),
-                (str(sums.total), ""),
-                _share(None if sums.effective is None else 100 * sums.effective / sums.judged),
-                _share(100 * sums.active / sums.known if sums.known else None),
-                (MISSING if sums.power is None else quantity_text("W", sums.power), "calm"),
-                (", ".join(machines), "label"),
-            ]
+            [(clean(who), "user"), (str(sums.total), ""), *_shares(sums), _power(sums.power), (machines, "label")]
         )
     if not rows:
         return Line().add(f"no {title.lower()} holds a GPU", "label"), []
@@ -247,15 +222,25 @@ def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str 
     return head, [(line, None) for line in lines]
 
 
+def _shares(sums: Funnel) -> list[tuple[str, str]]:
+    """Return how much of some GPUs computes, and how much is active."""
+    effective = None if sums.effective is None else 100 * sums.effective / sums.judged
+    return [_share(effective), _share(100 * sums.active / sums.known if sums.known else None)]
+
+
 def _share(share: float | None) -> tuple[str, str]:
     return (MISSING if share is None else f"{share:.0f}%", share_style(share))
+
+
+def _power(watts: float | None) -> tuple[str, str]:
+    return (MISSING if watts is None else quantity_text("W", watts), "calm")
 
 
 TABLES: dict[str, Callable[[FleetSnapshot, Theme, int], Table]] = {
     "host": _by_host,
     "gpu": _by_gpu,
-    "user": _by_user,
-    "job": _by_job,
+    "user": lambda snapshot, theme, columns: _holders(snapshot, "USER", user_of),
+    "job": lambda snapshot, theme, columns: _holders(snapshot, "JOB", job_of),
 }
 
 
@@ -280,18 +265,11 @@ def loss_lines(snapshot: FleetSnapshot, found: Mapping[str, Sequence[Concern]], 
         return [Line().add(f"Nothing limits the {sums.total} GPUs of {count}.")]
     head = Line().add(f"{whole:.1f} of {sums.total} GPUs are lost on {count}", "title")
     head.add(f": {24 * whole:.0f} GPU hours per day", "label")
-    rows = [
-        [
-            (f"{loss.lost:.1f}", "warn" if loss.lost >= 1 else ""),
-            (str(loss.gpus), ""),
-            (CONDITIONS[loss.key].title if loss.key in CONDITIONS else clean(loss.key), ""),
-            (clean(loss.owner) or MISSING, "user"),
-            (", ".join(clean(host) for host in loss.hosts), "label"),
-        ]
-        for loss in lost
-    ]
-    return [
-        head,
-        Line(),
-        *table_lines(["LOST", "GPUS", "WHAT", "OWNER", "HOSTS"], rows, [True, True, False, False, False]),
-    ]
+    rows = []
+    for loss in lost:
+        what = CONDITIONS[loss.key].title if loss.key in CONDITIONS else clean(loss.key)
+        counts = [(f"{loss.lost:.1f}", "warn" if loss.lost >= 1 else ""), (str(loss.gpus), "")]
+        hosts = ", ".join(clean(host) for host in loss.hosts)
+        rows.append([*counts, (what, ""), (clean(loss.owner) or MISSING, "user"), (hosts, "label")])
+    heads = ["LOST", "GPUS", "WHAT", "OWNER", "HOSTS"]
+    return [head, Line(), *table_lines(heads, rows, [True, True, False, False, False])]

@@ -1,7 +1,7 @@
 """gpulse in JupyterLab and Notebook 7: a Jupyter server extension on top of gpulse.live, and the files of the lab extension.
 
-extension (configuration and paths), handlers (requests and the stream), kernel_handlers (requests about kernels), kernels (which
-notebook uses which GPU), cells (what its cells took over time).
+extension (configuration and paths), handlers (requests, the stream, worker threads), kernels (which notebook uses which GPU), cells (what
+its cells took over time).
 May import: everything below surfaces, jupyter_server, tornado, traitlets, asyncio. Never here: another surface, or a call in the event
 loop that samples or reads a disk.
 """

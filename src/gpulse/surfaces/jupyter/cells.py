@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from ...analysis.own_use import energy_share, tells_processes
 from ...store.cell_log import CellLog, CellSpan, merged, remove_left_behind
+from ...value import Value
 from .kernels import KernelProcesses, kernel_table
 
 TYPE_CHECKING = False
@@ -32,16 +33,13 @@ _FEWEST = 3  # samples that tell whether a cell waited
 _time = attrgetter("time")
 
 
-class CurvePoint:
+class CurvePoint(Value):
     """A kernel at one sample: memory in bytes and power in watts over all its GPUs, mean SM share of them in per cent; None if unknown."""
 
-    __slots__ = ("memory", "power", "sm", "time")
-
-    def __init__(self, time: float, memory: float | None, sm: float | None, power: float | None) -> None:
-        self.time = time
-        self.memory = memory
-        self.sm = sm
-        self.power = power
+    time: float
+    memory: float | None
+    sm: float | None
+    power: float | None
 
 
 class KernelRecord:
@@ -213,16 +211,8 @@ def cell_figures(spans: Sequence[CellSpan], curve: Sequence[CurvePoint]) -> list
         )
         within = known[inside]
         peak = max((point.memory or 0.0 for point in within), default=None)
-        found.append(
-            {
-                "before": None,
-                "after": None,
-                "held": None,
-                "beside": 0,
-                "peak": peak,
-                "waited": waits.within(span),
-            }
-        )
+        unknown = {"before": None, "after": None, "held": None}
+        found.append({**unknown, "beside": 0, "peak": peak, "waited": waits.within(span)})
         if edges[last + 1] is None and last + 1 < len(spans):
             continue
         before, after = (edge and edge[side] for edge, side in ((edges[first], 1), (edges[last + 1], 0)))

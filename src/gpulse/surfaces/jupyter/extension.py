@@ -12,8 +12,15 @@ from ...errors import GpulseError
 from ...live.machine import LiveMachine, MachineSettings
 from ...store.config import config_path, read_config
 from .cells import KernelWatch
-from .handlers import QuestionHandler, StreamHandler, Workers
-from .kernel_handlers import CellsHandler, KernelsHandler, connection_file, kernel_pids
+from .handlers import (
+    CellsHandler,
+    KernelsHandler,
+    QuestionHandler,
+    StreamHandler,
+    Workers,
+    connection_file,
+    kernel_pids,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

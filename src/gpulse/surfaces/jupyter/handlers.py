@@ -1,12 +1,17 @@
-"""Request handlers: the API and the stream of gpulse.live, behind Jupyter's authentication; blocking calls run in worker threads."""
+"""Request handlers: the API and the stream of gpulse.live, kernels and their cells, behind Jupyter's authentication.
+
+Kernels are listed in the event loop, which owns them; blocking calls run in worker threads.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 
 import tornado.web as web
+from jupyter_client.localinterfaces import is_local_ip
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
@@ -14,8 +19,10 @@ from jupyter_server.utils import ensure_async
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from ...live.api import LARGEST_DECISION, QUESTIONS, decide
-from ...live.parameters import Refusal, read
+from ...live.parameters import Parameter, Refusal, count, read, timestamp
 from ...live.wire import compact, message
+from ...store.cell_log import CellSpan
+from .kernels import Kernel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +31,48 @@ if TYPE_CHECKING:
 
     from ...live.hub import Hub
     from ...live.machine import LiveMachine
+    from .cells import KernelWatch
 
     T = TypeVar("T")
 
 RESOURCE = "gpulse"  # the name that Jupyter authorizers see
 _KEEP_ALIVE = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
 _LAG = 64  # samples a client may lag behind before its stream ends; it reconnects and gets them again
+_AT_ONCE = 4  # requests answered concurrently, one thread each
+_SPAN = 3600.0  # seconds shown when nobody says since when
+_MOST_CELLS = 200  # in one message of a browser
 _PATHS = {question.path.removeprefix("/api/"): question for question in QUESTIONS}
+_CELLS = (
+    Parameter("kernel", "ID of a kernel of this server.", {"type": "string"}, str),
+    timestamp("from", "Start time (default: one hour before `to`)."),
+    timestamp("to", "End time (default: now)."),
+    count("points", "Points of the curve, at most (default: 400).", 2, 5000, 400),
+)
+
+
+def _permitted(answer: Callable[[Any, LiveMachine, str], Awaitable[bytes | None]]) -> Any:
+    """Return the handler of an HTTP method, which sends what `answer` returns, for users that Jupyter permits.
+
+    JSON, nothing, or a refusal as problem details (RFC 9457), like `gpulse serve`.
+    """
+
+    async def handle(self: QuestionHandler, demo: str | None, name: str = "") -> None:
+        try:
+            data = await answer(self, self.settings["gpulse_machines"][demo or ""], name)
+        except Refusal as refusal:
+            self.set_status(refusal.status)
+            for header, value in (refusal.headers or {}).items():
+                self.set_header(header, value)
+            self.finish(compact(refusal.to_plain()), set_content_type="application/problem+json")
+            return
+        if data is None:
+            self.set_status(204)
+            self.finish()
+        else:
+            self.set_header("Cache-Control", "no-store")
+            self.finish(data, set_content_type="application/json")
+
+    return web.authenticated(authorized(handle))
 
 
 class QuestionHandler(APIHandler):  # type: ignore[misc]
@@ -38,47 +80,97 @@ class QuestionHandler(APIHandler):  # type: ignore[misc]
 
     auth_resource = RESOURCE
 
-    @web.authenticated  # type: ignore[untyped-decorator]
-    @authorized  # type: ignore[untyped-decorator]
-    async def get(self, demo: str | None, name: str) -> None:
+    @_permitted
+    async def get(self, machine: LiveMachine, name: str) -> bytes:
         """Answer one request in a worker thread."""
         question = _PATHS.get(name)
-        try:
-            if question is None:
-                raise Refusal(404, f"there is nothing called {name[:40]!r}.")
-            given = read(question.parameters, texts_of(self))
-            machine = machine_of(self, demo)
-            answer = question.answer
-            self.finish_json(await workers_of(self).work(lambda: answer(machine.ask(), given)))
-        except Refusal as refusal:
-            self.refuse(refusal)
+        if question is None:
+            raise Refusal(404, f"there is nothing called {name[:40]!r}.")
+        given, answer = read(question.parameters, self._texts()), question.answer
+        return await workers_of(self).work(lambda: answer(machine.ask(), given))
 
-    @web.authenticated  # type: ignore[untyped-decorator]
-    @authorized  # type: ignore[untyped-decorator]
-    async def post(self, demo: str | None, name: str) -> None:
+    @_permitted
+    async def post(self, machine: LiveMachine, name: str) -> bytes:
         """Take a decision about alerts."""
-        body, by, machine = self.request.body, str(getattr(self.current_user, "username", "")), machine_of(self, demo)
+        body, by = self.request.body, str(getattr(self.current_user, "username", ""))
+        if name != "alerts" or len(body) > LARGEST_DECISION:
+            raise Refusal(404 if name != "alerts" else 413, "this path takes no such POST request.")
+        return await workers_of(self).work(lambda: decide(machine.ask(), body, f"{by} (lab)"))
+
+    def _texts(self) -> dict[str, str]:
+        """Return the query parameters without those of Jupyter: the token and the number that defeats caches."""
+        given = self.request.query_arguments
+        return {
+            name: values[-1].decode("utf-8", "replace")
+            for name, values in given.items()
+            if name != "token" and not name.isdecimal()
+        }
+
+
+class KernelsHandler(QuestionHandler):
+    """The kernels of this server and the GPUs they use."""
+
+    @property
+    def watch(self) -> KernelWatch:
+        """What follows the kernels of this server."""
+        watch: KernelWatch = self.settings["gpulse_kernels"]
+        return watch
+
+    @_permitted
+    async def get(self, machine: LiveMachine, name: str) -> bytes:
+        """Return all kernels with what each uses now."""
+        kernels, watch = await self.kernels(), self.watch
+
+        def answer() -> bytes:
+            asked = machine.ask()
+            if machine.real:
+                watch.follow(asked.hub)
+            return compact(watch.table(kernels, asked.latest(), machine.real))
+
+        return await workers_of(self).work(answer)
+
+    async def kernels(self) -> list[Kernel]:
+        """Return the kernels of this server."""
+        sessions: dict[str, Any] = {}
+        for session in await ensure_async(self.session_manager.list_sessions()):
+            sessions.setdefault((session.get("kernel") or {}).get("id", ""), session)
+        found = await ensure_async(self.kernel_manager.list_kernels())
+        pids = kernel_pids(self.kernel_manager)
+        return [
+            Kernel.from_jupyter(
+                one, sessions.get(one["id"]), pids.get(one["id"]), elsewhere(self.kernel_manager, one["id"])
+            )
+            for one in found
+        ]
+
+
+class CellsHandler(KernelsHandler):
+    """The cells of one kernel over the curves of its memory, SM share and power."""
+
+    @_permitted
+    async def get(self, machine: LiveMachine, name: str) -> bytes:
+        """Return the curves of a kernel and its cells with what each took."""
+        given = read(_CELLS, self._texts())
+        end = time.time() if given["to"] is None else given["to"]
+        start = end - _SPAN if given["from"] is None else given["from"]
+        kernel = next((one for one in await self.kernels() if one.id == given["kernel"]), None)
+        if kernel is None:
+            raise Refusal(404, "kernel: there is no such kernel.")
+        watch = self.watch
+        return await workers_of(self).work(lambda: compact(watch.answer(kernel, start, end, given["points"])))
+
+    @_permitted
+    async def post(self, machine: LiveMachine, name: str) -> None:
+        """Take what a browser has seen of a kernel's cells."""
         try:
-            if name != "alerts" or len(body) > LARGEST_DECISION:
-                raise Refusal(404 if name != "alerts" else 413, "this path takes no such POST request.")
-            self.finish_json(await workers_of(self).work(lambda: decide(machine.ask(), body, f"{by} (lab)")))
-        except Refusal as refusal:
-            self.refuse(refusal)
-
-    def finish_json(self, data: bytes) -> None:
-        """Send encoded JSON."""
-        self.set_header("Content-Type", "application/json")
-        self.set_header("Cache-Control", "no-store")
-        self.finish(data, set_content_type="application/json")
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Send an error as problem details (RFC 9457), like `gpulse serve`."""
-        title = HTTPStatus(refusal.status).phrase
-        plain = {"type": "about:blank", "title": title, "status": refusal.status, "detail": refusal.detail}
-        self.set_status(refusal.status)
-        for header, value in (refusal.headers or {}).items():
-            self.set_header(header, value)
-        self.finish(compact(plain), set_content_type="application/problem+json")
+            plain = json.loads(self.request.body)
+            kernel, cells = plain["kernel"], plain["cells"]
+            spans = [span for span in map(CellSpan.from_plain, cells[-_MOST_CELLS:]) if span is not None]
+        except (ValueError, KeyError, TypeError):
+            raise Refusal(422, "the body must be {kernel: ID, cells: [{id, start, …}]}.") from None
+        if kernel not in kernel_pids(self.kernel_manager):
+            raise Refusal(404, "kernel: there is no such kernel.")
+        self.watch.tell(kernel, spans)
 
 
 class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
@@ -101,8 +193,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
     def open(self, demo: str | None = None) -> None:
         """Start sending."""
         super().open()
-        self._machine = machine_of(self, demo)
-        self._hub: Hub | None = None
+        self._machine: LiveMachine = self.settings["gpulse_machines"][demo or ""]
         self._changed = asyncio.Event()
         self._gone = False
         self._serving = asyncio.ensure_future(self._serve())
@@ -118,10 +209,10 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
 
     async def _serve(self) -> None:
         try:
-            hub = self._hub = (await workers_of(self).work(self._machine.open)).hub
+            hub = (await workers_of(self).work(self._machine.open)).hub
             if self._gone:
                 return
-            self._machine.enter(self, _interval(self.get_argument("interval", "")))
+            self._machine.enter(self, _seconds(self.get_argument("interval", "")))
             self._changed = workers_of(self).join(hub)
             try:
                 await self._send(hub)
@@ -160,36 +251,19 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
             await self.write_message(data.decode())
 
 
-def machine_of(handler: JupyterHandler, demo: str | None) -> LiveMachine:
-    machine: LiveMachine = handler.settings["gpulse_machines"][demo or ""]
-    return machine
-
-
 def workers_of(handler: JupyterHandler) -> Workers:
+    """Return the worker threads of the extension."""
     workers: Workers = handler.settings["gpulse_workers"]
     return workers
 
 
-def texts_of(handler: JupyterHandler) -> dict[str, str]:
-    """Return the query parameters without those of Jupyter: the token and the number that defeats caches."""
-    given = handler.request.query_arguments
-    return {
-        name: values[-1].decode("utf-8", "replace")
-        for name, values in given.items()
-        if name != "token" and not name.isdecimal()
-    }
-
-
-def _interval(text: str) -> float | None:
-    """Return the requested interval in seconds; None if it is not valid."""
+def _seconds(text: str) -> float | None:
+    """Return the requested interval; None if it is not valid."""
     try:
         seconds = float(text)
     except ValueError:
         return None
     return seconds if 0 < seconds <= 3600 else None
-
-
-_AT_ONCE = 4  # requests answered concurrently, one thread each
 
 
 class Workers:
@@ -233,3 +307,42 @@ class Workers:
     def _wake(self, hub: Hub) -> None:
         for event in self._waking[id(hub)]:
             event.set()
+
+
+def kernel_pids(manager: Any) -> dict[str, int | None]:
+    """Return the PID of each kernel; None for one that has no process on this machine. May be called by any thread."""
+    return {id: _pid(manager, id) for id in list(manager.list_kernel_ids())}
+
+
+def _pid(manager: Any, id: str) -> int | None:
+    try:
+        pid = getattr(manager.get_kernel(id).provisioner, "pid", None)
+    except (KeyError, AttributeError, web.HTTPError):
+        return None
+    return pid if isinstance(pid, int) and pid > 0 else None
+
+
+def connection_file(manager: Any, id: str) -> str:
+    """Return the path of a kernel's connection file; "" for a kernel behind a gateway."""
+    try:
+        return str(manager.get_kernel(id).connection_file or "")
+    except (KeyError, AttributeError, web.HTTPError):
+        return ""
+
+
+def elsewhere(manager: Any, id: str) -> str | None:
+    """Return where a kernel runs if that is not this machine, as the end of a sentence: "on 10.0.0.7"."""
+    from jupyter_server.gateway.managers import GatewayClient, GatewayMappingKernelManager
+
+    if isinstance(manager, GatewayMappingKernelManager):
+        return f"behind the gateway {GatewayClient.instance().url}"
+    try:
+        kernel = manager.get_kernel(id)
+        if kernel.transport == "tcp" and kernel.ip and not is_local_ip(kernel.ip):
+            return f"on {kernel.ip}"
+        started = type(kernel.provisioner).__name__
+    except (KeyError, AttributeError, web.HTTPError):
+        return None
+    return (
+        None if _pid(manager, id) is not None else f"where {started} started it, which names no process on this machine"
+    )

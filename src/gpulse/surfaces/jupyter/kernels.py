@@ -9,6 +9,7 @@ from calendar import timegm
 from ...sampling.assemble import Rates, settle_rates
 from ...sources.files import read_bytes
 from ...sources.processes import LinuxMachine
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,51 +29,35 @@ _FOREIGN = (
 _SIMULATED = "This machine is simulated or recorded: no notebook runs on its GPUs."
 
 
-class Kernel:
+class Kernel(Value):
     """A kernel of this server; `idle_since` is None while it is busy.
 
     `pid` is None, and `elsewhere` says where it runs, if it has no process on this machine. `kind` is that of its session, "notebook"
     or "console".
     """
 
-    def __init__(
-        self,
-        id: str,
-        session: str | None,
-        name: str,
-        path: str,
-        state: str,
-        idle_since: float | None,
-        pid: int | None,
-        kind: str = "notebook",
-        elsewhere: str | None = None,
-    ) -> None:
-        self.id = id
-        self.session = session
-        self.name = name
-        self.path = path
-        self.state = state
-        self.idle_since = idle_since
-        self.pid = pid
-        self.kind = kind
-        self.elsewhere = elsewhere
+    id: str
+    session: str | None
+    name: str
+    path: str
+    state: str
+    idle_since: float | None
+    pid: int | None
+    kind: str = "notebook"
+    elsewhere: str | None = None
 
     @classmethod
-    def of(
+    def from_jupyter(
         cls, kernel: Mapping[str, Any], session: Mapping[str, Any] | None, pid: int | None, elsewhere: str | None = None
     ) -> Kernel:
         """Build it from Jupyter's lists of kernels and sessions; the name is that of the notebook."""
         session = session or {}
         state = str(kernel.get("execution_state") or "unknown")
-        idle = _moment(kernel.get("last_activity")) if state == "idle" else None
+        idle = _seconds(kernel.get("last_activity")) if state == "idle" else None
         path = str(session.get("path") or "")
         name = str(session.get("name") or "") or path.rpartition("/")[2] or str(kernel.get("name") or "kernel")
         kind = str(session.get("type") or "notebook")
         return cls(kernel["id"], session.get("id"), name, path, state, idle, pid, kind, elsewhere)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return dict(vars(self))
 
 
 class KernelProcesses:
@@ -106,12 +91,9 @@ class KernelProcesses:
         found = self._machine.processes([pid for pid in pids.values() if pid is not None], _TREE)
         for pid, facts in found.items():
             settle_rates(pid, facts, self._rates)
+        names = {"host_memory": "tree_memory", "cpu_percent": "tree_cpu_percent", "children": "children"}
         return {
-            id: {
-                "host_memory": found[pid].values.get("tree_memory"),
-                "cpu_percent": found[pid].values.get("tree_cpu_percent"),
-                "children": found[pid].values.get("children"),
-            }
+            id: {name: found[pid].values.get(key) for name, key in names.items()}
             for id, pid in pids.items()
             if pid in found
         }
@@ -123,12 +105,7 @@ class KernelProcesses:
 
     def launcher(self, pid: int) -> str | None:
         """Return the program of a kernel's process if that only starts the kernel in a container or on another machine."""
-        program = (
-            (read_bytes(f"{self._root}/proc/{pid}/cmdline") or b"")
-            .split(b"\0")[0]
-            .rsplit(b"/", 1)[-1]
-            .decode("utf-8", "replace")
-        )
+        program = self._command(pid).split(b"\0")[0].rsplit(b"/", 1)[-1].decode("utf-8", "replace")
         return program if program in _LAUNCHERS else None
 
     def _owner(self, pid: int) -> str | None:
@@ -149,8 +126,11 @@ class KernelProcesses:
         return None
 
     def _named(self, pid: int) -> str | None:
-        command = read_bytes(f"{self._root}/proc/{pid}/cmdline") or b""
+        command = self._command(pid)
         return next((id for id in self._pids if len(id) >= 32 and id.encode() in command), None)
+
+    def _command(self, pid: int) -> bytes:
+        return read_bytes(f"{self._root}/proc/{pid}/cmdline") or b""
 
 
 def kernel_table(
@@ -197,7 +177,7 @@ def _add(uses: dict[str, dict[str, Any]], uuid: str, process: Process) -> None:
             use[key] = (use[key] or 0.0) + value
 
 
-def _moment(text: Any) -> float | None:
+def _seconds(text: Any) -> float | None:
     """Return a time of Jupyter's API in seconds since 1970."""
     try:
         return float(timegm(time.strptime(str(text)[:19].replace(" ", "T"), "%Y-%m-%dT%H:%M:%S")))

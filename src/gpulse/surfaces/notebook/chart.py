@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import ceil, floor, hypot
 
 from ...present.html import escape
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,27 +24,18 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 320, 110  # of one chart
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 8, 20, 18
 _KEYS = 14  # height of the legend
-_COLORS = (
-    "#3b76d6",
-    "#d9822b",
-    "#1f9e77",
-    "#cc4a3a",
-    "#5fa8e8",
-    "#d163a7",
-    "#7aa836",
-    "#7d8597",
-)  # visible on white and on black
+# visible on white and on black
+_COLORS = ("#3b76d6", "#d9822b", "#1f9e77", "#cc4a3a", "#5fa8e8", "#d163a7", "#7aa836", "#7d8597")
 _INK = "#808890"
 _POINTS = 300  # of one line
 
 
-class CellLine:
+class CellLine(Value):
     """One line: label, position in the palette, and one value per time; None is a gap."""
 
-    def __init__(self, label: str, place: int, values: Sequence[float | None]) -> None:
-        self.label = label
-        self.place = place
-        self.values = values
+    label: str
+    place: int
+    values: Sequence[float | None]
 
     @property
     def color(self) -> str:
@@ -51,17 +43,14 @@ class CellLine:
         return _COLORS[self.place % len(_COLORS)]
 
 
-class CellChart:
+class CellChart(Value):
     """One chart: a title, lines on a scale from 0 to `top`, and areas below them; more than two would hide each other."""
 
-    def __init__(
-        self, title: str, lines: Sequence[CellLine], top: float, top_text: str, areas: Sequence[CellLine] = ()
-    ) -> None:
-        self.title = title
-        self.lines = lines
-        self.top = top
-        self.top_text = top_text
-        self.areas = areas if len(areas) <= 2 else ()
+    title: str
+    lines: Sequence[CellLine]
+    top: float
+    top_text: str
+    areas: Sequence[CellLine] = ()
 
 
 class ChartImage:
@@ -128,7 +117,7 @@ class ChartImage:
             y = y1 - (y1 - y0) * share
             paper.line([(x0, y), (x1, y)], _INK, 1.0, 0.3)
             paper.text(x0 - 5, y + 3, text, _INK, right=True)
-        for area in chart.areas:
+        for area in chart.areas if len(chart.areas) <= 2 else ():
             for run in runs(area):
                 paper.area(run, y1, area.color, 0.25)
         for line in chart.lines:

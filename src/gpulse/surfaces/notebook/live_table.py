@@ -62,16 +62,16 @@ class LiveTable:
         from IPython.display import display
 
         note = "updated every second until the next cell runs"
-        shown: Any = display(picture.of(feed.latest, note), raw=True, display_id=True)
+        shown: Any = display(picture.output(feed.latest, note), raw=True, display_id=True)
 
         def take(snapshot: Snapshot) -> None:
-            shown.update(picture.of(snapshot, note), raw=True)
+            shown.update(picture.output(snapshot, note), raw=True)
             if feed.seconds > _LONGEST:
                 feed.stop()
 
         self._feed = feed
         self._hear_interrupts(kernel)
-        feed.run(take, lambda: shown.update(picture.of(None, "stopped"), raw=True))
+        feed.run(take, lambda: shown.update(picture.output(None, "stopped"), raw=True))
 
     def stop(self) -> None:
         """Leave the table as it is now, if one moves."""
@@ -96,7 +96,7 @@ class Picture:
         self._family = ProcessFamily(os.getpid())
         self._last: Snapshot | None = None
 
-    def of(self, snapshot: Snapshot | None, note: str) -> dict[str, str]:
+    def output(self, snapshot: Snapshot | None, note: str) -> dict[str, str]:
         """Return the picture after one more sample, or the last one again with another note."""
         if snapshot is not None:
             self._live.add(snapshot)
@@ -176,13 +176,13 @@ def _in_terminal(feed: KernelFeed, picture: Picture) -> None:
     def draw(snapshot: Snapshot) -> None:
         nonlocal drawn
         columns, rows = shutil.get_terminal_size()
-        lines = picture.of(snapshot, "Ctrl-C ends this")["text/plain"].splitlines()[: rows - 1]
+        lines = picture.output(snapshot, "Ctrl-C ends this")["text/plain"].splitlines()[: rows - 1]
         out.write((_UP.format(drawn) + _CLEAR if drawn else "") + "".join(f"{fit(line, columns)}\n" for line in lines))
         out.flush()
         drawn = len(lines)
 
     if not out.isatty():
-        out.write(picture.of(feed.latest, "now")["text/plain"] + "\n")
+        out.write(picture.output(feed.latest, "now")["text/plain"] + "\n")
         feed.close()
         return
     draw(feed.latest)

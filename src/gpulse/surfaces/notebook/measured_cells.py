@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ...monitor.measurement import Measurement
 
     Output: TypeAlias = tuple[dict[str, str], dict[str, Any]]  # by format, and metadata by format
-    from typing import Any
 
 _MAGIC = "%%gpulse"
 _MOST_RUNS = 1000
@@ -68,9 +67,8 @@ class MeasuredCells:
         self._open: list[OpenCell] = []
         self._last: list[Measurement] = []
         self._code: list[CodeLine] = []  # of that cell
-        self.longer_than: float | None = (
-            None  # seconds from which a cell without the magic is reported in one line; None: never
-        )
+        # seconds from which a cell without the magic is reported in one line; None: never
+        self.longer_than: float | None = None
         self.transform = CellTransform()
 
     def magic(self, line: str, cell: str) -> None:

@@ -8,10 +8,10 @@ import gzip
 import hashlib
 import html
 import os
-from http import HTTPStatus
 
 from starlette.responses import Response
 
+from ...live.parameters import Refusal
 from ...live.wire import compact, message
 from .access import is_loopback
 
@@ -40,7 +40,7 @@ _PAGE_CSP = (
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return an error as RFC 9457 has it."""
-    plain = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    plain = Refusal(status, detail).to_plain()
     return Response(compact(plain), status, dict(headers or {}), "application/problem+json")
 
 

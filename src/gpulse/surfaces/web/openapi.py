@@ -1,4 +1,4 @@
-"""The OpenAPI document of the server, made from the tables that also answer."""
+"""The OpenAPI document of the server, made from the tables that also answer; and the shapes of the answers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from http import HTTPStatus
 
 from ..._version import __version__
 from ...live import api, fleet_api
-from ...live.fleet_api import SHAPES
 from ...live.wire import catalog, compact
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ...model.codec import STATES, object_schema, reading_schema
+from ...model.fleet import HOST_STATES
 from ...store.history import OWNERS
 
 TYPE_CHECKING = False
@@ -20,13 +20,39 @@ if TYPE_CHECKING:
     from ...model.metric import Metric
 
 _ALWAYS = (400, 401, 405, 413)
-_NUMBER = {"type": "number"}
-_TEXT = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-_VALUES = {"type": "array", "items": {"type": ["number", "null"]}}
-_TIME = {"$ref": "#/components/schemas/Time"}
-_TIMES = {"type": "array", "items": _TIME}
-_KNOWN = {"type": ["number", "null"]}
+_TYPES: dict[str, dict[str, Any]] = {
+    "text": {"type": "string"}, "number": {"type": "number"}, "integer": {"type": "integer"}, "flag": {"type": "boolean"},
+    "object": {"type": "object"}, "array": {"type": "array"}, "bytes": {"type": "string", "contentEncoding": "base64"},
+}  # fmt: skip
+
+
+def _typed(kind: str) -> dict[str, Any]:
+    """Return the schema of a type: one of _TYPES or a shape of the document, `number?` that may be null, `[text]` a list."""
+    if kind.endswith("]"):
+        return {"type": "array", "items": _typed(kind[1:-1])}
+    if kind.endswith("?"):
+        known = _typed(kind[:-1])
+        return {"type": [known["type"], "null"]} if "type" in known else {"anyOf": [known, {"type": "null"}]}
+    return _TYPES.get(kind) or {"$ref": f"#/components/schemas/{kind}"}
+
+
+def _shape(fields: str, **others: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object from `name` (a text), `name:type`, or `~name:type` that may be missing.
+
+    `others` are schemas of fields that are more than a type; those among them that may be missing are named `~name` in `fields`.
+    """
+    words = [word.partition(":") for word in fields.split()]
+    properties = {name.removeprefix("~"): _typed(kind or "text") for name, _, kind in words} | others
+    missing = {name[1:] for name, _, _ in words if name.startswith("~")}
+    return object_schema(properties, [name for name in properties if name not in missing])
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+def _told(kind: str, description: str) -> dict[str, Any]:
+    return _typed(kind) | {"description": description}
 
 
 def document(
@@ -54,34 +80,35 @@ def document(
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "cookie": {"type": "apiKey", "in": "cookie", "name": "gpulse_token"},
             },
-            "schemas": _SCHEMAS
-            | ({} if others is None else SHAPES)
+            "schemas": _SHAPES
+            | ({} if others is None else _FLEET_SHAPES)
             | {"Gpu": _reading("gpu"), "Host": _reading("host"), "Process": _reading("process")},
         },
     }
 
 
 def _path(question: api.Question) -> dict[str, Any]:
-    return _get(
-        question.summary,
-        {"application/json": {"schema": {"$ref": f"#/components/schemas/{question.shape}"}}},
-        {*_ALWAYS, 422, *question.statuses},
-        parameters=[parameter.to_openapi() for parameter in question.parameters],
-    )
+    parameters = [parameter.to_openapi() for parameter in question.parameters]
+    return {"get": _asked(question.summary, question.shape, {*_ALWAYS, 422, *question.statuses}, parameters=parameters)}
 
 
-def _get(summary: str, content: Mapping[str, Any], statuses: Collection[int], **more: Any) -> dict[str, Any]:
-    wrong = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+def _asked(
+    summary: str, answer: str, statuses: Collection[int], kind: str = "application/json", **more: Any
+) -> dict[str, Any]:
+    """Return how a path is asked: `answer` is the type of what it returns as `kind`, `statuses` are those of its refusals."""
+    wrong = {"application/problem+json": {"schema": _typed("Problem")}}
     refusals = {
-        str(status): {"description": HTTPStatus(status).phrase, "content": wrong} for status in sorted(set(statuses))
+        str(status): {"description": HTTPStatus(status).phrase, "content": wrong} for status in sorted(statuses)
     }
-    return {
-        "get": {"summary": summary, **more, "responses": {"200": {"description": "OK", "content": content}, **refusals}}
-    }
+    found = {"200": {"description": "OK", "content": {one: {"schema": _typed(answer)} for one in kind.split()}}}
+    return {"summary": summary, **more, "responses": found | refusals}
 
 
-def _array(of: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"$ref": f"#/components/schemas/{of}"}}
+def _posted(summary: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return how something is decided with a POST request, for which a token is needed."""
+    asked = _asked(summary, "object", (*_ALWAYS, 403, 404, 422))
+    asked["responses"]["200"]["content"]["application/json"]["schema"] = answer
+    return {"post": asked | {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}}
 
 
 def _reading(thing: str) -> dict[str, Any]:
@@ -90,112 +117,104 @@ def _reading(thing: str) -> dict[str, Any]:
     served = [metrics[thing][metric["key"]] for metric in catalog()[thing]]
     if thing != "gpu":
         return reading_schema(served, {})
-    more = {"state": {"enum": list(STATES)}, "processes": _array("Process"), "instances": _array("Gpu")}
+    more = {"state": {"enum": list(STATES)}, "processes": _typed("[Process]"), "instances": _typed("[Gpu]")}
     return reading_schema(served, more, ["state"])
 
 
-_LINES = {"text/plain": {"schema": _TEXT}}
-_EVENT = object_schema(
-    {
-        "time": _TIME,
-        "uuid": _TEXT,
-        "uuids": {"type": "array", "items": _TEXT},
-        "kind": _TEXT,
-        "level": _TEXT,
-        "text": _TEXT,
-    }
-)
-_PERIOD = object_schema({"from": _TIME, "to": _TIME, "recorded": _NUMBER})
-_MAYBE_TIME = {"anyOf": [_TIME, {"type": "null"}]}
-_PROBLEMS: dict[str, Any] = {"type": "array", "items": object_schema({
-    "key": _TEXT, "severity": {"enum": ["critical", "warn"]}, "gpus": _TEXTS, "uuids": _TEXTS, "owner": _TEXT,
-    "pid": {"type": ["integer", "null"]}, "since": _MAYBE_TIME, "expected": _MAYBE_TIME,
-    "lost": _NUMBER | {"description": "Estimated GPU time lost since then, in seconds."},
-    "confidence": _TEXT, "title": _TEXT, "text": _TEXT, "remedy": _TEXT,
-    "alerts": {"type": "array", "items": {"type": ["object", "string"]}}})}  # fmt: skip
-_SCHEMAS: dict[str, Any] = {
+_SEVERITY = {"enum": ["critical", "warn"]}
+_LOST = _told("number", "Estimated GPU time lost since then, in seconds.")
+_PERIOD = _shape("from:Time to:Time recorded:number")
+_PROBLEMS = _list(_shape(
+    "key gpus:[text] uuids:[text] owner pid:integer? since:Time? expected:Time? confidence title text remedy",
+    severity=_SEVERITY, lost=_LOST, alerts=_list({"type": ["object", "string"]})))  # fmt: skip
+_SHAPES: dict[str, Any] = {
     "Time": {"type": "number", "format": "unixtime", "description": "Seconds since 1970-01-01T00:00:00Z."},
-    "Problem": object_schema({"type": _TEXT, "title": _TEXT, "status": {"type": "integer"}, "detail": _TEXT}),
-    "Snapshot": object_schema({
-        "schema": {"const": 1}, "time": _TIME, "host": {"$ref": "#/components/schemas/Host"},
-        "driver": {"type": "object", "additionalProperties": _TEXT}, "gpus": _array("Gpu"),
-        "errors": {"type": "array", "items": object_schema({"source": _TEXT, "message": _TEXT, "remedy": _TEXT})},
-        "alerts": {"type": "array", "items": {"type": "object"}},
-        "verdicts": {"type": "array", "items": object_schema({
-            "uuid": _TEXT, "gpu": _TEXT, "verdict": _TEXT, "confidence": _TEXT, "level": _TEXT, "short": _TEXT, "text": _TEXT,
-            "evidence": _TEXTS, "advice": _TEXTS, "also": _TEXTS})},
-        "problems": _PROBLEMS,
-        "server": object_schema({"version": _TEXT, "started": _TIME, "interval": _NUMBER, "commands": {"type": "boolean"},
-                           "history": {"type": "boolean"}}),
-    }),
-    "Alerts": object_schema({
-        "time": _TIME, "alerts": {"type": "array", "items": {"type": "object"}},
-        "silences": {"type": "array", "items": object_schema({"id": _TEXT, "rule": _TEXT, "gpus": _TEXTS, "user": _TEXT, "by": _TEXT,
-                                                        "reason": _TEXT, "since": _TIME, "until": _TIME})}}),
-    "Problems": object_schema({"time": _TIME, "problems": _PROBLEMS}),
-    "History": object_schema({
-        "from": _TIME, "to": _TIME, "times": _TIMES, "gaps": {"type": "array", "items": _TIMES},
-        "gpus": {"type": "array", "items": object_schema({"uuid": _TEXT, "index": {"type": ["integer", "null"]},
-                                                    "name": {"type": ["string", "null"]}, "memory_total": {"type": ["number", "null"]}})},
-        "series": {"type": "array", "items": object_schema({"uuid": _TEXT, "key": _TEXT, "times": _TIMES, "min": _VALUES, "mean": _VALUES,
-                                                      "max": _VALUES}, ["uuid", "key", "min", "mean", "max"])},
-    }, ["from", "to", "gpus", "gaps", "series"]),
-    "Processes": object_schema({"time": _TIME, "processes": {"type": "array", "items": {"allOf": [
-        {"$ref": "#/components/schemas/Process"}, object_schema({"gpu": {"type": ["number", "null"]}, "uuid": _TEXT})]}},
-        "uses": {"type": "array", "items": object_schema({"uuid": _TEXT, "pid": {"type": "integer"}, "first": _TIME, "last": _TIME})}},
-        ["time"]),
-    "Usage": object_schema({
-        "from": _TIME, "to": _TIME, "by": {"enum": list(OWNERS)}, "times": _TIMES, "seconds": _NUMBER, "owners": {"type": "integer"},
-        "usage": {"type": "array", "items": object_schema({
-            "owner": {"type": ["string", "null"]}, "label": _TEXT, "gpu_hours": _NUMBER, "instance_hours": _KNOWN, "busy_hours": _KNOWN,
-            "memory_gib_hours": _KNOWN, "memory_most": _KNOWN, "energy": _KNOWN, "processes": {"type": "integer"}, "uuids": _TEXTS,
-            "gpus": _VALUES | {"description": "Mean number of GPUs held in each interval; null if not recorded or not counted yet."},
-            "watts": _VALUES | {"description": "Mean power in each interval, estimated; null as for `gpus`."},
-            "pid": {"type": "integer"}, "first": _TIME, "last": _TIME}, ["owner", "label", "uuids", "gpus"])},
-    }),
-    "Comparison": object_schema({
-        "a": _PERIOD, "b": _PERIOD, "note": _TEXT, "headline": _TEXTS,
-        "figures": {"type": "array", "items": object_schema({"title": _TEXT, "a": _KNOWN, "b": _KNOWN, "a_text": _TEXT, "b_text": _TEXT,
-                                                       "difference": _TEXT, "matters": {"type": "boolean"}})},
-        "gpus": {"type": "array", "items": object_schema({"uuid": _TEXT, "label": _TEXT, "activity": _TEXT, "a": _TEXTS, "b": _TEXTS})},
-    }),
-    "Runs": object_schema({"note": _TEXT, "runs": {"type": "array", "items": object_schema({
-        "id": _TEXT, "start": _TIME, "seconds": _KNOWN, "result": _TEXT, "command": _TEXT, "gpus": _TEXT, "speed": _TEXT,
-        "limit": _TEXT})}}),
-    "Run": object_schema({
-        "id": _TEXT, "title": _TEXT, "facts": {"type": "array", "items": _TEXTS}, "verdicts": _TEXTS, "code": _TEXTS,
-        "budget": {"type": "array", "items": {"type": "object"}},
-        "flame": {"anyOf": [{"type": "null"}, {"$ref": "#/components/schemas/Flame"}]}}),
-    "Flame": object_schema({"name": _TEXT, "own": {"type": "boolean"}, "seconds": _NUMBER, "inner": _array("Flame")},
-                           ["name", "own", "seconds"]),
-    "Events": object_schema({"events": {"type": "array", "items": _EVENT}}),
-    "Catalog": object_schema({thing: {"type": "array", "items": object_schema({"key": _TEXT, "title": _TEXT, "unit": _TEXT})}
-                        for thing in ("gpu", "host", "process")}),
+    "Problem": _shape("type title status:integer detail"),
+    "Snapshot": _shape(
+        "time:Time host:Host gpus:[Gpu] alerts:[object]",
+        schema={"const": 1}, driver={"type": "object", "additionalProperties": _typed("text")},
+        errors=_list(_shape("source message remedy")), problems=_PROBLEMS,
+        verdicts=_list(_shape("uuid gpu verdict confidence level short text evidence:[text] advice:[text] also:[text]")),
+        server=_shape("version started:Time interval:number commands:flag history:flag")),
+    "Alerts": _shape("time:Time alerts:[object]",
+                     silences=_list(_shape("id rule gpus:[text] user by reason since:Time until:Time"))),
+    "Problems": _shape("time:Time", problems=_PROBLEMS),
+    "History": _shape(
+        "from:Time to:Time ~times:[Time] gaps:[[Time]]",
+        gpus=_list(_shape("uuid index:integer? name:text? memory_total:number?")),
+        series=_list(_shape("uuid key ~times:[Time] min:[number?] mean:[number?] max:[number?]"))),
+    "Processes": _shape(
+        "time:Time ~processes ~uses", processes=_list({"allOf": [_typed("Process"), _shape("gpu:number? uuid")]}),
+        uses=_list(_shape("uuid pid:integer first:Time last:Time"))),
+    "Usage": _shape(
+        "from:Time to:Time times:[Time] seconds:number owners:integer", by={"enum": list(OWNERS)},
+        usage=_list(_shape(
+            "owner:text? label ~gpu_hours:number ~instance_hours:number? ~busy_hours:number? ~memory_gib_hours:number? "
+            "~memory_most:number? ~energy:number? ~processes:integer uuids:[text] ~watts ~pid:integer ~first:Time ~last:Time",
+            gpus=_told("[number?]", "Mean number of GPUs held in each interval; null if not recorded or not counted yet."),
+            watts=_told("[number?]", "Mean power in each interval, estimated; null as for `gpus`.")))),
+    "Comparison": _shape(
+        "note headline:[text]", a=_PERIOD, b=_PERIOD,
+        figures=_list(_shape("title a:number? b:number? a_text b_text difference matters:flag")),
+        gpus=_list(_shape("uuid label activity a:[text] b:[text]"))),
+    "Runs": _shape("note", runs=_list(_shape("id start:Time seconds:number? result command gpus speed limit"))),
+    "Run": _shape("id title facts:[[text]] verdicts:[text] code:[text] budget:[object]",
+                  flame={"anyOf": [{"type": "null"}, _typed("Flame")]}),
+    "Flame": _shape("name own:flag seconds:number ~inner:[Flame]"),
+    "Events": _shape("", events=_list(_shape("time:Time uuid uuids:[text] kind level text"))),
+    "Catalog": _shape("", **dict.fromkeys(("gpu", "host", "process"), _list(_shape("key title unit")))),
+    "Monitors": _shape("", monitors=_list(_shape("pid:integer run phase step:integer? steps_per_second:number? data_wait:number?",
+                                                 trace={"anyOf": [{"type": "null"}, _shape("state text")]}))),
     "OpenAPI": {"type": "object"},
 }  # fmt: skip
-_TRACE = object_schema({"pid": {"type": "integer"}, "steps": {"type": "integer", "minimum": 1, "maximum": 1000}})
-_MONITORS = object_schema({"monitors": {"type": "array", "items": object_schema({
-    "pid": {"type": "integer"}, "run": _TEXT, "phase": _TEXT, "step": {"type": ["integer", "null"]}, "steps_per_second": _KNOWN,
-    "data_wait": _KNOWN, "trace": {"anyOf": [{"type": "null"}, object_schema({"state": _TEXT, "text": _TEXT})]}})}})  # fmt: skip
-_DECIDED = object_schema({
-    "action": {"enum": ["silence", "unsilence", "acknowledge"]}, "for": _TEXT, "rule": _TEXT, "gpus": _TEXTS, "user": _TEXT,
-    "reason": _TEXT, "id": _TEXT, "ids": _TEXTS}, ["action"])  # fmt: skip
-_DECISION = {"post": _get("Silence alerts for a while, end a silence, or acknowledge active alerts; needs a token.",
-                          {"application/json": {"schema": {"type": "object"}}}, (*_ALWAYS, 403, 404, 422),
-                          requestBody={"required": True, "content": {"application/json": {"schema": _DECIDED}}})["get"]}  # fmt: skip
-_OTHERS = {
-    "/api/monitors": _get("Programs of the server's user that have a running Monitor: phase, step, waits, and the state of a trace.",
-                          {"application/json": {"schema": _MONITORS}}, _ALWAYS),
-    "/api/trace": {"post": _get("Ask a Monitor for a profiler trace of its next steps; needs a token.",
-                                {"application/json": {"schema": _TRACE}}, (*_ALWAYS, 403, 404, 422),
-                                requestBody={"required": True, "content": {"application/json": {"schema": _TRACE}}})["get"]},
-    "/api/stream": _get("Samples as server-sent events: sample, processes, event, alert, alerts, problems, verdicts, runs, hole.",
-                        {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503)),
-    "/metrics": _get("Metrics for Prometheus; no token required if only this machine can connect.",
-                     _LINES | {"application/openmetrics-text": {"schema": _TEXT}}, (*_ALWAYS, 503)),
-    "/healthz": _get("200 while the server is running.", _LINES, _ALWAYS),
-    "/readyz": _get("200 while samples are fresh.", _LINES, (*_ALWAYS, 503)),
+_FLEET_PROBLEMS = _list(
+    _shape("host key place owner since:Time? title text remedy ~gpus:[text]", severity=_SEVERITY, lost=_LOST)
+)
+_FLEET_SHAPES: dict[str, Any] = {
+    "FleetProblems": _shape("time:Time", problems=_FLEET_PROBLEMS),
+    "FleetOverview": _shape(
+        "time:Time problem_count:integer", layout=_told("integer", "Changes when machines or their numbers of GPUs do."),
+        funnel=_shape("total:number allocated:number down:number active:number judged:number memory_used:number memory_total:number "
+                      "effective:number? power:number?"),
+        states=_told("text", "One letter per machine: the first of its state."),
+        map=_told("bytes", "One byte per GPU: percent at work, 254 if it does not respond, 255 if unknown."),
+        hosts=_list(_told("array", "Name and number of GPUs.")), problems=_FLEET_PROBLEMS | {"description": "The worst 500."},
+        server=_shape("version started:Time interval:number sources:[text] currency priced:flag recorded:flag")),
+    "FleetHostReport": _shape("name age:number? gpus:[Gpu] ~reason ~link", source={"enum": ["ssh", "url", "prometheus"]},
+                              state={"enum": list(HOST_STATES)}),
+    "Fleet": _shape("time:Time hosts:[FleetHostReport]", schema={"const": 1}),
+    "FleetHost": _shape("time:Time host:FleetHostReport", problems=_FLEET_PROBLEMS),
+    "FleetTable": _shape("time:Time by total:integer offset:integer rows:[object]"),
+    "FleetFree": _shape("time:Time", rows=_list(_shape("host gpus:[text] product"))),
+    "FleetHistory": _shape(
+        "times:[Time] seconds:number since:Time?", source={"enum": ["prometheus", "url", "memory"]},
+        gpus=_list(_shape("uuid index:number? name memory_total:number?")), series=_list(_shape("uuid key values:[number?]"))),
+    "FleetHeat": _shape(
+        "times:[Time] seconds:number hosts:[text]", map=_told("bytes", "One row of bytes per machine: percent at work, 255 if unknown."),
+        memory_since=_told("Time?", "Machines that are not in Prometheus are known from then on, in this server's memory.")),
+    "FleetUsage": _shape(
+        "by from:Time to:Time currency total:integer",
+        counted_since=_told("Time?", "Machines that are not in Prometheus are counted from then on, since this server started."),
+        rows=_list(_shape("name gpu_hours:number held_hours:number? idle_share:number? energy:number? cost:number? idle_cost:number?"))),
 }  # fmt: skip
+_TRACE = _shape("pid:integer", steps={"type": "integer", "minimum": 1, "maximum": 1000})
+_DECISION = _posted(
+    "Silence alerts for a while, end a silence, or acknowledge active alerts; needs a token.",
+    _shape("~for ~rule ~gpus:[text] ~user ~reason ~id ~ids:[text]", action={"enum": ["silence", "unsilence", "acknowledge"]}),
+    _typed("object"))  # fmt: skip
+_OTHERS = {
+    "/api/monitors": {"get": _asked(
+        "Programs of the server's user that have a running Monitor: phase, step, waits, and the state of a trace.", "Monitors", _ALWAYS)},
+    "/api/trace": _posted("Ask a Monitor for a profiler trace of its next steps; needs a token.", _TRACE, _TRACE),
+    "/api/stream": {"get": _asked("Samples as server-sent events: sample, processes, event, alert, alerts, problems, verdicts, runs, hole.",
+                                  "text", (*_ALWAYS, 503), "text/event-stream")},
+    "/metrics": {"get": _asked("Metrics for Prometheus; no token required if only this machine can connect.", "text", (*_ALWAYS, 503),
+                               "text/plain application/openmetrics-text")},
+    "/healthz": {"get": _asked("200 while the server is running.", "text", _ALWAYS, "text/plain")},
+    "/readyz": {"get": _asked("200 while samples are fresh.", "text", (*_ALWAYS, 503), "text/plain")},
+}  # fmt: skip
+_FLEET_OTHERS = {path: _OTHERS[path] for path in ("/healthz", "/readyz")} | {"/api/stream": {"get": _asked(
+    "New values of all machines as server-sent events: fleet, problems, hole.", "text", (*_ALWAYS, 503), "text/event-stream")}}  # fmt: skip
 
 
 def _answer(asked: api.ApiRequest, given: Mapping[str, Any]) -> bytes:
@@ -203,10 +222,7 @@ def _answer(asked: api.ApiRequest, given: Mapping[str, Any]) -> bytes:
 
 
 def _fleet_answer(asked: Any, given: Mapping[str, Any]) -> bytes:
-    stream = _get("New values of all machines as server-sent events: fleet, problems, hole.",
-                  {"text/event-stream": {"schema": _TEXT}}, (*_ALWAYS, 503))  # fmt: skip
-    others = {path: _OTHERS[path] for path in ("/healthz", "/readyz")} | {"/api/stream": stream}
-    return compact(document(FLEET_QUESTIONS, "GPUs of many machines: current values and history.", others))
+    return compact(document(FLEET_QUESTIONS, "GPUs of many machines: current values and history.", _FLEET_OTHERS))
 
 
 QUESTIONS = (*api.QUESTIONS, api.Question("/api/openapi.json", "This document.", _answer, "OpenAPI"))

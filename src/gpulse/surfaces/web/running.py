@@ -121,7 +121,7 @@ class Running:
         self, app: ASGIApp, listening: socket.socket, places: Places, cert: str | None = None, key: str | None = None
     ) -> None:
         crowd = Crowd(places.connections, thinned=_clean_up_later)
-        self._socket = Door.of(listening, places.descriptors, crowd)
+        self._socket = Door.take_over(listening, places.descriptors, crowd)
         self._said = False
         self._ready: Callable[[], None] = lambda: None
         self._watched = watchdog_seconds()
@@ -342,7 +342,7 @@ class Door(socket.socket):
     crowd: Crowd
 
     @classmethod
-    def of(cls, listening: socket.socket, limit: int, crowd: Crowd) -> Door:
+    def take_over(cls, listening: socket.socket, limit: int, crowd: Crowd) -> Door:
         """Take over a socket."""
         door = cls(listening.family, listening.type, listening.proto, listening.detach())
         door.limit, door.crowd = limit, crowd

@@ -16,6 +16,7 @@ from ...live.wire import compact
 from ...monitor.presence import folder_of, presences
 from ...monitor.traces import MOST_STEPS, STEPS, ask
 from ...present.exposition import exposition
+from ...value import Value
 from .answers import MOST, Streams, packed, page, problem, read_assets
 from .gate import Gate
 from .openapi import FLEET_QUESTIONS, QUESTIONS
@@ -33,59 +34,64 @@ if TYPE_CHECKING:
     from ...live.hub import Hub
     from ...live.past import Past
     from ...live.wire import StreamLog
+    from ...monitor.traces import TraceRequest
     from .access import Hosts
 
     # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
     Metrics = Callable[[str], tuple[bytes, str]]
 
-    from ...monitor.traces import TraceRequest
-
+LARGEST = 1024  # bytes of a request for a trace
 _AT_ONCE = 8  # questions answered side by side, each in a thread
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class ServerSettings:
+class ServerSettings(Value):
     """How the server is reached. `token` None: by everybody; `hosts` None: by any name, as on a unix socket.
 
     `open_metrics` lets /metrics be asked without a token; `base_path` begins and ends with a slash.
     """
 
-    def __init__(
-        self,
-        token: str | None,
-        hosts: Hosts | None,
-        *,
-        base_path: str = "/",
-        open_metrics: bool = True,
-        access_log: bool = False,
-    ) -> None:
-        self.token = token
-        self.hosts = hosts
-        self.base_path = base_path
-        self.open_metrics = open_metrics
-        self.access_log = access_log
+    token: str | None
+    hosts: Hosts | None
+    base_path: str = "/"
+    open_metrics: bool = True
+    access_log: bool = False
 
 
 def make_app(
-    hub: Hub,
-    settings: ServerSettings,
-    *,
-    past: Past | None = None,
-    metrics: Metrics | None = None,
-    streams: int = MOST,
+    hub: Hub, settings: ServerSettings, *, past: Past | None = None, metrics: Metrics | None = None, streams: int = MOST
 ) -> ASGIApp:
     """Return the ASGI app of one machine, with at most `streams` live streams."""
-    threads = _Threads()
-    scrape = metrics or _plain_metrics(hub)
+    threads, asked, desk = _Threads(), ApiRequest(hub, past), TraceDesk(hub)
+
+    def plain_metrics(accept: str) -> tuple[bytes, str]:
+        assert hub.latest is not None
+        return ("\n".join(exposition(hub.latest)) + "\n").encode(), _TEXT
 
     async def scraped(request: Request) -> Response:
         if hub.latest is None:
             return problem(503, "no sample has been taken yet.", {"retry-after": "1"})
         accept = ",".join(request.headers.getlist("accept"))
-        return await threads.run(lambda: packed(request.scope, *scrape(accept)))
+        return await threads.run(lambda: packed(request.scope, *(metrics or plain_metrics)(accept)))
 
-    asked = ApiRequest(hub, past)
-    more = [Route("/metrics", scraped), *_trace_routes(hub, threads), _decision_route(asked, threads)]
+    async def monitors(request: Request) -> Response:
+        return await threads.run(lambda: packed(request.scope, compact(desk.monitors())))
+
+    async def trace(request: Request) -> Response:
+        body = await _body(request, LARGEST)
+        return await threads.run(lambda: packed(request.scope, compact(desk.ask(body))))
+
+    async def decision(request: Request) -> Response:
+        body = await _body(request, LARGEST_DECISION)
+        by = f"{request.client.host} (page)" if request.client else "the page"
+        return await threads.run(lambda: packed(request.scope, decide(asked, body, by)))
+
+    more = [
+        Route("/metrics", scraped),
+        Route("/api/monitors", monitors),
+        Route("/api/trace", trace, methods=["POST"]),
+        Route("/api/alerts", decision, methods=["POST"]),
+    ]
     return _app(hub, settings, (QUESTIONS, asked), threads, more, streams=streams)
 
 
@@ -122,8 +128,7 @@ def _app(
         return PlainTextResponse("ok\n")
 
     async def readyz(request: Request) -> Response:
-        trouble = hub.trouble
-        return problem(503, trouble) if trouble else PlainTextResponse("ok\n")
+        return problem(503, trouble) if (trouble := hub.trouble) else PlainTextResponse("ok\n")
 
     routes = [
         Route("/", index),
@@ -143,28 +148,6 @@ def _answering(question: Question, asked: Any, threads: _Threads) -> Callable[[R
         return await threads.run(lambda: packed(request.scope, question.answer(asked, given)))
 
     return endpoint
-
-
-def _trace_routes(hub: Hub, threads: _Threads) -> list[Route]:
-    desk = TraceDesk(hub)
-
-    async def monitors(request: Request) -> Response:
-        return await threads.run(lambda: packed(request.scope, compact(desk.monitors())))
-
-    async def trace(request: Request) -> Response:
-        body = await _body(request, LARGEST)
-        return await threads.run(lambda: packed(request.scope, compact(desk.ask(body))))
-
-    return [Route("/api/monitors", monitors), Route("/api/trace", trace, methods=["POST"])]
-
-
-def _decision_route(asked: ApiRequest, threads: _Threads) -> Route:
-    async def decision(request: Request) -> Response:
-        body = await _body(request, LARGEST_DECISION)
-        by = f"{request.client.host} (page)" if request.client else "the page"
-        return await threads.run(lambda: packed(request.scope, decide(asked, body, by)))
-
-    return Route("/api/alerts", decision, methods=["POST"])
 
 
 async def _body(request: Request, most: int) -> bytes:
@@ -188,19 +171,8 @@ class _Threads:
         return await anyio.to_thread.run_sync(job, limiter=self._limit)
 
 
-def _plain_metrics(hub: Hub) -> Metrics:
-    def scrape(accept: str) -> tuple[bytes, str]:
-        assert hub.latest is not None
-        return ("\n".join(exposition(hub.latest)) + "\n").encode(), _TEXT
-
-    return scrape
-
-
 async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     await problem(404, "not found; see api/openapi.json.")(scope, receive, send)
-
-
-LARGEST = 1024  # bytes of a request
 
 
 class TraceDesk:
@@ -238,7 +210,5 @@ class TraceDesk:
         return {"pid": pid, "steps": steps}
 
     def _state(self, pid: int) -> dict[str, str] | None:
-        if (request := self._asked.get(pid)) is None:
-            return None
-        state, text = request.answer()
-        return {"state": state, "text": text}
+        request = self._asked.get(pid)
+        return None if request is None else dict(zip(("state", "text"), request.answer(), strict=True))

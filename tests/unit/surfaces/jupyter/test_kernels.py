@@ -150,5 +150,5 @@ _SESSION = {"path": "x/a.ipynb", "name": ""}
 def test_a_kernel_of_jupyters_lists(
     plain: dict[str, Any], session: dict[str, Any] | None, name: str, idle: float | None
 ) -> None:
-    made = Kernel.of({"id": "k", **plain}, session, 7)
+    made = Kernel.from_jupyter({"id": "k", **plain}, session, 7)
     assert (made.name, made.idle_since, made.pid) == (name, idle, 7)

@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gpulse.live.api import POINTS
 from gpulse.live.hub import Hub
-from gpulse.live.parameters import moment, read
+from gpulse.live.parameters import read, timestamp
 from gpulse.live.past import Past
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, Gpu, Process
 from gpulse.model.codec import from_plain, time_text
@@ -391,7 +391,7 @@ def test_a_name_of_no_gpu_is_a_404(past: Past, word: str) -> None:
 )
 def test_times_may_be_relative_or_rfc_3339(past: Past, text: str, expected: float) -> None:
     now = time.time()
-    given = read([moment("at", "")], {"at": unquote_plus(text)})["at"]
+    given = read([timestamp("at", "")], {"at": unquote_plus(text)})["at"]
     assert given == pytest.approx(expected if expected > 1e6 else now + expected, abs=5.0 if expected <= 0 else 1e-6)
     assert ask(app_of(past=past), f"/api/snapshot?at={text}").status in (200, 404)
 
