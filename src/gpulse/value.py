@@ -51,7 +51,7 @@ class _ValueType(type):
         defaults = {key: namespace.pop(key) for key in own if key in namespace}
         namespace["__slots__"] = own
         if frozen:
-            namespace.update(__setattr__=_refuse, __delattr__=_refuse, __hash__=_hash)
+            namespace = {"__setattr__": _refuse, "__delattr__": _refuse, "__hash__": _hash} | namespace
         made = super().__new__(meta, name, bases, namespace)
         parent = bases[0] if bases else None
         made._fields = (*getattr(parent, "_fields", ()), *own)
@@ -81,7 +81,9 @@ def _compiled_by_first_call(cls: _ValueType) -> Callable[..., None]:
 def _compile(cls: _ValueType | None) -> None:
     if cls is None:  # its constructor is compiled, or written by hand
         return
-    defaults = cls._defaults
+    defaults, annotations = cls._defaults, {}
+    for base in reversed(cls.__mro__):
+        annotations.update(base.__dict__.get("__annotations__", {}))  # noqa: RUF063 (3.10, and no import)
     frozen = cls.__setattr__ is not object.__setattr__  # type: ignore[comparison-overlap]
     scope: dict[str, Any] = {"_assign": object.__setattr__, "_defaults": defaults}
     parameters, lines = ["self"], []
@@ -92,12 +94,15 @@ def _compile(cls: _ValueType | None) -> None:
             value = f"_defaults[{name!r}].factory() if {name} is ... else {name}"
         else:
             parameters.append(f"{name}=_defaults[{name!r}]" if name in defaults else name)
+            if annotations[name].startswith("Sequence[") and not annotations[name].endswith("None"):
+                value = f"tuple({name})"
         lines.append(f"_assign(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines), scope)
     constructor = scope["__init__"]
     constructor.__qualname__ = f"{cls.__qualname__}.__init__"
-    for base in reversed(cls.__mro__):
-        constructor.__annotations__.update(base.__dict__.get("__annotations__", {}))  # noqa: RUF063 (3.10, and no import)
+    constructor.__annotations__ = annotations
     cls.__init__ = constructor  # type: ignore[misc]
 
 
@@ -113,7 +118,8 @@ class Value(metaclass=_ValueType):
     """A class of annotated fields with slots, a constructor, equality, repr and `replace`.
 
     Written like a dataclass, in a module with `from __future__ import annotations`; fields of a base come first, as there. A class
-    made with `frozen=True` cannot be changed and can be hashed. A hand-written `__init__` is kept.
+    made with `frozen=True` cannot be changed and can be hashed. A hand-written `__init__` is kept. What is given for a field
+    annotated as `Sequence[…]` is stored as a tuple, and `__post_init__` is called last.
     """
 
     _fields: ClassVar[tuple[str, ...]]
@@ -138,11 +144,14 @@ class Value(metaclass=_ValueType):
         return type(self), tuple(getattr(self, name) for name in self._fields)
 
 
+_MAPPINGS = (dict, type(Value.__dict__))  # the second is MappingProxyType
+
+
 def _plain(value: object) -> object:
     if isinstance(value, Value):
         return value.to_plain()
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
-    if isinstance(value, dict):
+    if isinstance(value, _MAPPINGS):
         return {key: _plain(item) for key, item in value.items()}
     return value

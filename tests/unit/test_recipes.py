@@ -104,15 +104,11 @@ class NoteSink(Sink):
     def write(self, sample) -> None:
         """Write nothing."""
 '''
-KIND = '''
-"""Acme's server."""
-
-from __future__ import annotations
-
-from ..kind import Kind, Series
-
-KIND = Kind("acme", "acme_queue", prefixes=("acme_",), ports=(7777,), model="", gauges={"waiting": Series("acme_queue")})
-'''
+KIND = """\
+    Kind(
+        "acme", "acme_queue", prefixes=("acme_",), ports=(7777,), model="", gauges={"waiting": Series("acme_queue")}
+    ),
+"""
 EDITS = {
     "Add a metric": (
         Edit(
@@ -132,8 +128,7 @@ EDITS = {
         Edit("src/gpulse/sources/vendors.py", '    "acme": ("AcmeSource", ("acme",)),\n', '    "jetson": '),
     ),
     "Add a kind of model server": (
-        Edit("src/gpulse/serving/kinds/acme.py", KIND),
-        Edit("src/gpulse/serving/kinds/__init__.py", '"acme", ', '"nim")'),
+        Edit("src/gpulse/serving/kinds.py", KIND, '    Kind("ollama"'),
         Edit("src/gpulse/model/serving.py", '    "acme-server": (True, "acme"),\n', '    "uvicorn": '),
     ),
     "Add a setting": (
@@ -159,7 +154,7 @@ EDITS = {
         Edit("src/gpulse/model/condition.py", '    _found("too_cold", "too cold", "warn"),\n', '    _found("not_used"'),
         Edit(
             "src/gpulse/present/verdict_titles.py",
-            '    "too_cold": lambda verdict: "The GPU is too cold.",\n',
+            '    "too_cold": "The GPU is too cold.",\n',
             '    "not_used": ',
         ),
     ),
@@ -170,7 +165,7 @@ from gpulse import sinks
 from gpulse.model.condition import CONDITIONS
 from gpulse.model.serving import server_kind
 from gpulse.present.verdict_titles import TITLES
-from gpulse.serving.kinds import kinds
+from gpulse.serving.kinds import KINDS
 from gpulse.settings.table import TABLES
 from gpulse.sinks.named import sink_named
 import gpulse
@@ -178,10 +173,10 @@ gpu = gpulse.snapshot(source="demo").gpus[0]
 json.dump({
     "metric": gpu.coolant_flow,
     "source": gpulse.snapshot(source="acme").gpus[0].utilization,
-    "server": [server_kind("acme-server --port 1"), "acme" in [kind.name for kind in kinds()]],
+    "server": [server_kind("acme-server --port 1"), "acme" in [kind.name for kind in KINDS]],
     "setting": TABLES["top"]["wishes"].default,
     "sink": [sinks.NoteSink.__name__, type(sink_named("note:here")).__name__],
-    "rule": [CONDITIONS["too_cold"].title, TITLES["too_cold"](None)],
+    "rule": [CONDITIONS["too_cold"].title, TITLES["too_cold"]],
 }, sys.stdout)
 """
 

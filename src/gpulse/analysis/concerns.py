@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from ..model.budget import WAITS
-from ..model.concern import Concern
 from ..model.condition import SEVERITIES, of_event, of_verdict
+from ..model.verdict import WAITS, Concern
 from .diagnosis.rules import BY_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..model.budget import Budget
-    from ..model.verdict import Diagnosis, Verdict
+    from ..model.verdict import Budget, Diagnosis, Verdict
     from .alerts import Transition
 
 _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}

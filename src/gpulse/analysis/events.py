@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from ..model.condition import rank
 from ..model.event import Event
 from .clock import RecordedClock
@@ -87,7 +89,7 @@ class _Ended:
 
     def event(self, time: float) -> Event:
         kind, value = ("process-end", self.peak) if self.ran_out is None else ("out-of-memory", self.ran_out)
-        return Event(time, kind, self.gpus, uuids=self.uuids, process=self.process, value=value)
+        return Event(time, kind, tuple(self.gpus), tuple(self.uuids), self.process, value=value)
 
 
 class _Held:
@@ -148,7 +150,7 @@ class _WatchedGpu:
         value: float | None = None,
         reasons: tuple[str, ...] = (),
         process: Process | None = None,
-        values: Mapping[str, float] | None = None,
+        values: Mapping[str, float] = MappingProxyType({}),
     ) -> Event:
         """Return an event of this GPU."""
         uuids = (self._uuid,) if self._uuid else ()
@@ -160,7 +162,7 @@ class _WatchedGpu:
         found = self._compare_state(gpu, time)
         codes = self._xids.codes(gpu)
         for code in dict.fromkeys(codes):
-            repeats = {"count": float(codes.count(code))} if codes.count(code) > 1 else None
+            repeats = {"count": float(codes.count(code))} if codes.count(code) > 1 else {}
             found.append(self.event(time, "xid", value=float(code), values=repeats))
         if (errors := gpu.ecc_uncorrected) is not None:
             if self._errors is not None and errors > self._errors:

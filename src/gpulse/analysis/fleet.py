@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..model.catalog import Gpu, Process
-    from ..model.concern import Concern
+    from ..model.verdict import Concern
 
 _CONTEXT = 256 << 20  # bytes; less is the driver's own and not a program's
 _DOWN = ("lost", "timeout")

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import pi, sin
 from statistics import median
 
-from ..model.budget import PARTS, Budget
+from ..model.verdict import PARTS, Budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

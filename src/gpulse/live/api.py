@@ -8,12 +8,12 @@ from itertools import islice
 
 from .._version import __version__
 from ..errors import GpulseError, UnknownGpu, UsageError
-from ..model.budget import Budget
 from ..model.catalog import GPU_METRICS, HOST_METRICS, SERVER_METRICS
 from ..model.codec import to_plain
 from ..model.condition import CONDITIONS, KINDS
 from ..model.select import choose_parts
 from ..model.stacks import CodeLine
+from ..model.verdict import Budget
 from ..monitor.presence import folder_of, presence_of
 from ..monitor.run_record import result
 from ..monitor.traces import ask_stacks

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.catalog import Gpu
-    from ..model.concern import Concern
     from ..model.fleet import HostReport
     from ..model.serving import Tariff
+    from ..model.verdict import Concern
     from ..remote.fleet import Fleet
 
 DOWN = 254  # the byte of a GPU that is lost or does not respond

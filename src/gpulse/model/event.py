@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from types import MappingProxyType
 
 from ..errors import UsageError
+from ..value import Value
 from . import condition
 from .catalog import PROCESS_METRICS, Process
 from .metric import Number
@@ -13,16 +15,24 @@ from .select import did_you_mean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from .condition import Condition
 
 _PROCESS_KEYS = ("pid", "name", "user", "memory_used", "running_time", "job", "container")
-_OPTIONAL = ("until", "reasons", "value", "values", "rule", "alert", "note")
+_OPTIONAL: dict[str, tuple[type, ...]] = {  # the fields that plain data may lack, and their types there
+    "until": (int, float),
+    "reasons": (list, tuple),
+    "value": (int, float),
+    "values": (dict,),
+    "rule": (str,),
+    "alert": (str,),
+    "note": (str,),
+}
 
 
-class Event:
+class Event(Value, frozen=True):
     """Something that happened at `time`, in seconds since 1970; a condition that lasts has `until`, None while it is ongoing.
 
     `gpus` are the numbers people know the GPUs by, `uuids` their UUIDs in the same order; both are empty for the machine.
@@ -31,49 +41,24 @@ class Event:
     "clear", and `kind` says which condition it is about. Texts are as processes and drivers gave them: not safe to print.
     """
 
-    __slots__ = (
-        "alert", "gpus", "kind", "note", "process", "reasons", "rule", "severity", "time", "until", "uuids", "value", "values",
-    )  # fmt: skip
     time: float
     kind: str
-    gpus: tuple[str, ...]
-    uuids: tuple[str, ...]
-    process: Process | None
-    reasons: tuple[str, ...]
-    value: float | None
-    values: Mapping[str, float | str]
-    until: float | None
-    severity: str
-    rule: str
-    alert: str
-    note: str
+    gpus: tuple[str, ...] = ()
+    uuids: tuple[str, ...] = ()
+    process: Process | None = None
+    reasons: tuple[str, ...] = ()
+    value: float | None = None
+    values: Mapping[str, float | str] = MappingProxyType({})
+    until: float | None = None
+    severity: str = ""
+    rule: str = ""
+    alert: str = ""
+    note: str = ""
 
-    def __init__(
-        self,
-        time: float,
-        kind: str,
-        gpus: Iterable[str] = (),
-        *,
-        uuids: Iterable[str] = (),
-        process: Process | None = None,
-        reasons: Iterable[str] = (),
-        value: float | None = None,
-        values: Mapping[str, float | str] | None = None,
-        until: float | None = None,
-        severity: str = "",
-        rule: str = "",
-        alert: str = "",
-        note: str = "",
-    ) -> None:
-        reasons = tuple(reasons)
-        fields = (
-            ("time", time), ("kind", kind), ("gpus", tuple(gpus)), ("uuids", tuple(uuids)), ("process", process),
-            ("reasons", reasons), ("value", value), ("values", values or {}), ("until", until),
-            ("rule", rule), ("alert", alert), ("note", note),
-        )  # fmt: skip
-        for name, given in fields:
-            object.__setattr__(self, name, given)
-        object.__setattr__(self, "severity", severity or self._usual_severity())
+    def __post_init__(self) -> None:
+        if not self.severity:
+            usual = "info" if (known := self.condition) is None else known.severity(self.value)
+            object.__setattr__(self, "severity", usual)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -88,9 +73,6 @@ class Event:
         verdict = self.values.get("verdict") if self.kind == condition.VERDICT else None
         return condition.of_event(self.kind, self.reasons) if verdict is None else condition.of_verdict(str(verdict))
 
-    def _usual_severity(self) -> str:
-        return "info" if (known := self.condition) is None else known.severity(self.value)
-
     @property
     def category(self) -> str:
         """What lists and filters group it by: its kind, or alert."""
@@ -102,11 +84,6 @@ class Event:
         if self.category in names or self.rule or about is None or about.kind != self.kind:
             return self.category in names
         return about.key in names or any(alias in names for alias in about.aliases)
-
-    def replace(self, **changes: Any) -> Event:
-        """Return a copy with some fields changed."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return Event(**{**fields, **changes})
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as JSON takes it; what is empty is left out."""
@@ -122,18 +99,13 @@ class Event:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Event:
         """Return the event of plain data; what has the wrong type is left out. Raises KeyError without time and kind."""
-        given = {name: plain[name] for name in _OPTIONAL if isinstance(plain.get(name), _TYPES[name])}
-        given["uuids"] = map(str, plain.get("uuids") or ())
+        given = {name: plain[name] for name, kinds in _OPTIONAL.items() if isinstance(plain.get(name), kinds)}
+        given["reasons"] = tuple(given.get("reasons", ()))
+        given["uuids"] = tuple(map(str, plain.get("uuids") or ()))
         given["severity"] = str(plain.get("severity") or "")
         if isinstance(process := plain.get("process"), dict):
             given["process"] = Process({key: value for key, value in process.items() if _is_value(key, value)})
-        return cls(float(plain["time"]), str(plain["kind"]), map(str, plain.get("gpus") or ()), **given)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("an Event is a value and cannot be changed; use replace()")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("an Event is a value and cannot be changed")
+        return cls(float(plain["time"]), str(plain["kind"]), tuple(map(str, plain.get("gpus") or ())), **given)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Event) and self.to_plain() == other.to_plain()
@@ -146,58 +118,31 @@ class Event:
         return f"Event({self.time!r}, {self.kind!r}, {self.gpus!r}{rule})"
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "until": (int, float),
-    "reasons": (list, tuple),
-    "value": (int, float),
-    "values": (dict,),
-    "rule": (str,),
-    "alert": (str,),
-    "note": (str,),
-}
-
-
 def _is_value(key: str, value: object) -> bool:
     if key not in _PROCESS_KEYS or isinstance(value, bool):
         return False
     return isinstance(value, (int, float) if isinstance(PROCESS_METRICS[key], Number) else str)
 
 
-_TEXTS = ("id", "rule", "user", "by", "reason")
 _LONGEST = 200  # characters of a text
 _YEAR = 366 * 86_400.0
 
 
-class Silence:
+class Silence(Value):
     """No message about alerts of a rule, on some GPUs, of a user, until a time; what is empty stands for all.
 
     `gpus` are numbers or beginnings of UUIDs. `by` is who decided it at `since`. `noted` says whether the history has it.
     """
 
-    __slots__ = ("by", "gpus", "id", "noted", "reason", "rule", "since", "until", "user")
-
-    def __init__(
-        self,
-        id: str,
-        since: float,
-        until: float,
-        *,
-        rule: str = "",
-        gpus: Iterable[str] = (),
-        user: str = "",
-        by: str = "",
-        reason: str = "",
-        noted: bool = False,
-    ) -> None:
-        self.id = id
-        self.since = since
-        self.until = until
-        self.rule = rule
-        self.gpus = tuple(gpus)
-        self.user = user
-        self.by = by
-        self.reason = reason
-        self.noted = noted
+    id: str
+    since: float
+    until: float
+    rule: str = ""
+    gpus: Sequence[str] = ()
+    user: str = ""
+    by: str = ""
+    reason: str = ""
+    noted: bool = False
 
     def covers(self, event: Event, now: float) -> bool:
         """Tell whether an alert is not to be told at a time."""
@@ -216,19 +161,15 @@ class Silence:
         """Return what happened to it: `alert-silenced` or `alert-unsilenced`."""
         values: dict[str, float | str] = {"by": by or self.by, "until": self.until, "id": self.id}
         values |= {key: text for key in ("rule", "user", "reason") if (text := getattr(self, key))}
-        return Event(time, kind, self.gpus, values=values)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return it as JSON takes it."""
-        return {name: list(self.gpus) if name == "gpus" else getattr(self, name) for name in self.__slots__}
+        return Event(time, kind, tuple(self.gpus), values=values)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Silence:
         """Return a silence of plain data; raises KeyError, TypeError or ValueError for what is none."""
-        id, rule, user, by, reason = (str(plain.get(name) or "")[:_LONGEST] for name in _TEXTS)
+        texts = {name: str(plain.get(name) or "")[:_LONGEST] for name in ("id", "rule", "user", "by", "reason")}
         gpus = [str(word)[:_LONGEST] for word in plain.get("gpus") or ()]
         since, until, noted = float(plain["since"]), float(plain["until"]), bool(plain.get("noted"))
-        return cls(id, since, until, rule=rule, gpus=gpus, user=user, by=by, reason=reason, noted=noted)
+        return cls(since=since, until=until, gpus=gpus, noted=noted, **texts)
 
 
 def owner_of(event: Event) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..value import Value
 from .codec import SCHEMA, time_text, to_plain
 
 TYPE_CHECKING = False
@@ -25,32 +26,20 @@ HOST_STATES: dict[HostState, str] = {
 }
 
 
-class HostReport:
+class HostReport(Value):
     """One machine: `source` is how it is read (ssh, url or prometheus), `age` the seconds since its newest sample.
 
     Without a recent sample, `snapshot` is None and `reason` says why in words, which may come from that machine.
     `link` is the address of its own page, empty if it has none.
     """
 
-    __slots__ = ("age", "link", "name", "reason", "snapshot", "source", "state")
-
-    def __init__(
-        self,
-        name: str,
-        source: str,
-        state: HostState,
-        snapshot: Snapshot | None = None,
-        age: float | None = None,
-        reason: str = "",
-        link: str = "",
-    ) -> None:
-        self.name = name
-        self.source = source
-        self.state = state
-        self.snapshot = snapshot
-        self.age = age
-        self.reason = reason
-        self.link = link
+    name: str
+    source: str
+    state: HostState
+    snapshot: Snapshot | None = None
+    age: float | None = None
+    reason: str = ""
+    link: str = ""
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -74,23 +63,15 @@ class HostReport:
         return f"<HostReport {self.name!r} {self.state}, {len(self.gpus)} GPUs>"
 
 
-class FleetSnapshot:
+class FleetSnapshot(Value):
     """All machines at one point in time; `time` is in seconds since 1970.
 
     `grants` are what schedulers have given to whom: user, job or pod, by machine and number of the GPU; one mapping per scheduler.
     """
 
-    __slots__ = ("grants", "hosts", "time")
-
-    def __init__(
-        self,
-        time: float,
-        hosts: tuple[HostReport, ...],
-        grants: tuple[Mapping[str, Mapping[int, Mapping[str, str]]], ...] = (),
-    ) -> None:
-        self.time = time
-        self.hosts = hosts
-        self.grants = grants
+    time: float
+    hosts: tuple[HostReport, ...]
+    grants: tuple[Mapping[str, Mapping[int, Mapping[str, str]]], ...] = ()
 
     def gpus(self) -> Iterator[tuple[HostReport, Gpu]]:
         """Yield every GPU with its machine."""

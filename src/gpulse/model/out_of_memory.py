@@ -2,57 +2,49 @@
 
 from __future__ import annotations
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_NUMBERS = ("requested", "total", "free", "limit", "used", "allocated", "reserved_unused", "private_pools")
+_WRITTEN = (
+    "framework", "where", "device", "requested", "total", "free", "limit", "used", "allocated", "reserved_unused", "private_pools",
+    "outside_framework", "cause", "allocations", "others", "growth", "remedies", "message",
+)  # fmt: skip
 
 
-class MemoryHolder:
+class MemoryHolder(Value):
     """Another process on the GPU and the bytes it holds; `name` and `user` are None if they cannot be seen."""
 
-    __slots__ = ("bytes", "name", "pid", "user")
-
-    def __init__(self, pid: int, bytes: float | None, name: str | None = None, user: str | None = None) -> None:
-        self.pid = pid
-        self.bytes = bytes
-        self.name = name
-        self.user = user
+    pid: int
+    bytes: float | None
+    name: str | None = None
+    user: str | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """Return the holder as plain data."""
         return {"pid": self.pid, "memory_used": self.bytes, "name": self.name, "user": self.user}
 
 
-class Allocation:
+class Allocation(Value):
     """A line of code and what it has allocated that is still held: bytes in a number of blocks."""
 
-    __slots__ = ("blocks", "bytes", "file", "function", "line")
-
-    def __init__(self, file: str, line: int, function: str, bytes: float = 0.0, blocks: int = 0) -> None:
-        self.file = file
-        self.line = line
-        self.function = function
-        self.bytes = bytes
-        self.blocks = blocks
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the line as plain data."""
-        return {name: getattr(self, name) for name in ("file", "line", "function", "bytes", "blocks")}
+    file: str
+    line: int
+    function: str
+    bytes: float = 0.0
+    blocks: int = 0
 
 
-class MemoryGrowth:
+class MemoryGrowth(Value):
     """How the memory of the GPU grew before the error: from `first` to `last` bytes in `seconds`; `steady` if it kept growing."""
 
-    __slots__ = ("first", "last", "seconds", "steady")
-
-    def __init__(self, first: float, last: float, seconds: float, steady: bool) -> None:
-        self.first = first
-        self.last = last
-        self.seconds = seconds
-        self.steady = steady
+    first: float
+    last: float
+    seconds: float
+    steady: bool
 
     @property
     def rate(self) -> float:
@@ -61,16 +53,10 @@ class MemoryGrowth:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the growth as plain data."""
-        return {
-            "first": self.first,
-            "last": self.last,
-            "seconds": self.seconds,
-            "rate": self.rate,
-            "steady": self.steady,
-        }
+        return super().to_plain() | {"rate": self.rate, "steady": self.steady}
 
 
-class OutOfMemory:
+class OutOfMemory(Value):
     """One out-of-memory error.
 
     All sizes are in bytes and None if unknown. `framework` is torch, jax, tensorflow, cupy or cuda; `device` is the index the program
@@ -80,27 +66,26 @@ class OutOfMemory:
     `cause` and `remedies` are keys; `text` is the account in words.
     """
 
-    def __init__(self, message: str, framework: str, where: str = "gpu") -> None:
-        self.message = message
-        self.framework = framework
-        self.where = where
-        self.device: int | None = None
-        self.gpu_name: str | None = None
-        self.requested: float | None = None
-        self.total: float | None = None
-        self.free: float | None = None
-        self.free_is_now = False
-        self.limit: float | None = None
-        self.used: float | None = None
-        self.allocated: float | None = None
-        self.reserved_unused: float | None = None
-        self.private_pools: float | None = None
-        self.others: Sequence[MemoryHolder] = ()
-        self.growth: MemoryGrowth | None = None
-        self.allocations: Sequence[Allocation] = ()
-        self.cause = "demand"
-        self.remedies: Sequence[str] = ()
-        self.text = ""
+    message: str
+    framework: str
+    where: str = "gpu"
+    device: int | None = None
+    gpu_name: str | None = None
+    requested: float | None = None
+    total: float | None = None
+    free: float | None = None
+    free_is_now: bool = False
+    limit: float | None = None
+    used: float | None = None
+    allocated: float | None = None
+    reserved_unused: float | None = None
+    private_pools: float | None = None
+    others: Sequence[MemoryHolder] = ()
+    growth: MemoryGrowth | None = None
+    allocations: Sequence[Allocation] = ()
+    cause: str = "demand"
+    remedies: Sequence[str] = ()
+    text: str = ""
 
     @property
     def outside_framework(self) -> float | None:
@@ -116,12 +101,8 @@ class OutOfMemory:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, ready for JSON."""
-        plain: dict[str, Any] = {"framework": self.framework, "where": self.where, "device": self.device}
-        plain |= {name: getattr(self, name) for name in (*_NUMBERS, "outside_framework", "cause")}
-        plain["allocations"] = [line.to_plain() for line in self.allocations]
-        plain["others"] = [other.to_plain() for other in self.others]
-        plain["growth"] = None if self.growth is None else self.growth.to_plain()
-        return plain | {"remedies": [*self.remedies], "message": self.message}
+        plain = super().to_plain() | {"outside_framework": self.outside_framework}
+        return {name: plain[name] for name in _WRITTEN}
 
     def __str__(self) -> str:
         return self.text or self.message

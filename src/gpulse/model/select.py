@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import UnknownGpu, UnknownMetric
+from ..value import Value
 from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from .visible import short_bus_id as short_bus_id
 from .visible import visible_parts
@@ -16,13 +17,16 @@ if TYPE_CHECKING:
     from .metric import Metric
 
 
-class Wanted:
+class Wanted(Value, frozen=True):
     """The metrics a consumer wants of GPUs, processes and the host; a source reads nothing else. None skips processes or host.
 
     `serving`: whether model servers are asked how they are doing.
     """
 
-    __slots__ = ("gpu", "host", "process", "serving")
+    gpu: frozenset[str]
+    process: frozenset[str] | None
+    host: frozenset[str] | None
+    serving: bool
 
     def __init__(
         self,
@@ -31,10 +35,11 @@ class Wanted:
         host: Iterable[str] | None = None,
         serving: bool = False,
     ) -> None:
-        self.serving = serving
-        self.gpu = frozenset(gpu)
-        self.process = None if process is None else frozenset(process)
-        self.host = None if host is None else frozenset(host)
+        assign = object.__setattr__
+        assign(self, "gpu", frozenset(gpu))
+        assign(self, "process", None if process is None else frozenset(process))
+        assign(self, "host", None if host is None else frozenset(host))
+        assign(self, "serving", serving)
 
     def __or__(self, other: Wanted) -> Wanted:
         process, host = _union(self.process, other.process), _union(self.host, other.host)
@@ -47,15 +52,6 @@ class Wanted:
     def without_commands(self) -> Wanted:
         """Return the same without the command lines of processes."""
         return Wanted(self.gpu, (self.process or frozenset()) - {"command"}, self.host, self.serving)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Wanted) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[object, ...]:
-        return self.gpu, self.process, self.host, self.serving
 
 
 def _union(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from ..value import Value, fresh
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from .catalog import Process
     from .metric import Gap
@@ -17,14 +19,11 @@ COUNTS = ("prompt_tokens", "generation_tokens", "requests", "errors", "preemptio
 LATENCIES = ("first_token", "inter_token", "request")
 
 
-class Histogram:
+class Histogram(Value, frozen=True):
     """Counts by upper bound, each including the ones below it, as Prometheus has them; the last bound is infinite."""
 
-    __slots__ = ("bounds", "counts")
-
-    def __init__(self, bounds: Sequence[float], counts: Sequence[float]) -> None:
-        self.bounds = tuple(bounds)
-        self.counts = tuple(counts)
+    bounds: Sequence[float]
+    counts: Sequence[float]
 
     def since(self, before: Histogram | None) -> Histogram:
         """Return what was counted after an earlier moment; all of it if the buckets differ or a count fell, as after a restart."""
@@ -50,59 +49,30 @@ class Histogram:
         inside = self.counts[at] - below
         return upper if inside <= 0 else lower + (upper - lower) * (wanted - below) / inside
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Histogram) and (self.bounds, self.counts) == (other.bounds, other.counts)
 
-    def __hash__(self) -> int:
-        return hash((self.bounds, self.counts))
-
-    def __repr__(self) -> str:
-        return f"Histogram({dict(zip(self.bounds, self.counts, strict=False))})"
-
-
-class ServerSample:
+class ServerSample(Value):
     """One answer of a server about one model. `at` is in seconds of the clock of the sampler.
 
     `gauges` have catalog keys, `counts` and `latencies` the names above. `gap` says why there is no answer, of a server that is
     known from earlier. `pids` are its processes on GPUs; `gpus` their UUIDs, if whoever asked knows them.
     """
 
-    __slots__ = ("at", "counts", "endpoint", "gap", "gauges", "gpus", "latencies", "model", "pid", "pids", "server")
-
-    def __init__(
-        self,
-        server: str,
-        model: str,
-        endpoint: str,
-        at: float,
-        *,
-        gauges: Mapping[str, float] | None = None,
-        counts: Mapping[str, float] | None = None,
-        latencies: Mapping[str, Histogram] | None = None,
-        pid: int | None = None,
-        pids: tuple[int, ...] = (),
-        gpus: tuple[str, ...] = (),
-        gap: Gap | None = None,
-    ) -> None:
-        self.server = server
-        self.model = model
-        self.endpoint = endpoint
-        self.at = at
-        self.gauges = dict(gauges or {})
-        self.counts = dict(counts or {})
-        self.latencies = dict(latencies or {})
-        self.pid = pid
-        self.pids = pids
-        self.gpus = gpus
-        self.gap: Gap | None = gap
+    server: str
+    model: str
+    endpoint: str
+    at: float
+    gauges: dict[str, float] = fresh(factory=dict)
+    counts: dict[str, float] = fresh(factory=dict)
+    latencies: dict[str, Histogram] = fresh(factory=dict)
+    pid: int | None = None
+    pids: tuple[int, ...] = ()
+    gpus: tuple[str, ...] = ()
+    gap: Gap | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What tells it from every other."""
         return self.server, self.endpoint, self.model
-
-    def __repr__(self) -> str:
-        return f"<ServerSample {self.server} {self.model} at {self.endpoint}>"
 
 
 # Words of command lines. Where a server says of itself how it is doing, its kind: the name of a module of `serving.kinds`.
@@ -181,22 +151,13 @@ _GROUPS = {
 _HOUR, _KWH = 3600.0, 3.6e6  # in seconds and joules
 
 
-class Tariff:
+class Tariff(Value):
     """Prices: `price` per kWh, `gpu_price` per GPU hour, `carbon` in grams of CO2e per kWh; None if not given."""
 
-    __slots__ = ("carbon", "currency", "gpu_price", "price")
-
-    def __init__(
-        self,
-        price: float | None = None,
-        gpu_price: float | None = None,
-        carbon: float | None = None,
-        currency: str = "",
-    ) -> None:
-        self.price = price
-        self.gpu_price = gpu_price
-        self.carbon = carbon
-        self.currency = currency
+    price: float | None = None
+    gpu_price: float | None = None
+    carbon: float | None = None
+    currency: str = ""
 
     def __bool__(self) -> bool:
         return any(value is not None for value in (self.price, self.gpu_price, self.carbon))

@@ -1,15 +1,20 @@
-"""Verdicts: what limited one GPU over a window of time, with the numbers that say so."""
+"""Verdicts: what limited one GPU over a window of time, with the numbers that say so, and where its time went.
+
+Concerns are what is wrong now, each once: what verdicts and active alerts say together.
+"""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal, TypeAlias
 
-    from .budget import Budget
+    from .event import Event
 
     Confidence: TypeAlias = Literal["high", "medium", "low"]
     Side: TypeAlias = Literal["above", "below", "seen"]
@@ -17,30 +22,75 @@ if TYPE_CHECKING:
 
 CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 SIDES: tuple[Side, ...] = ("above", "below", "seen")
+# The parts of a budget in the order in which bars and lists show them: the GPU at work, what it waited for, and the rest.
+PARTS = (
+    "tensor", "compute", "memory", "copy", "launch", "throttled",
+    "workers", "thread", "storage", "network", "outside", "checkpoint", "unexplained",
+    "starting", "idle", "unread",
+)  # fmt: skip
+WORK = ("tensor", "compute", "memory")  # the SMs are active
+WAITS = ("copy", "launch", "workers", "thread", "storage", "network", "outside", "checkpoint", "unexplained")
+_LEAST = 5e-5  # of the time; less is 0 when it is written
 
 
-class _Value:
-    """Base of the immutable values of this module: equal when all fields are equal."""
+class Budget(Value, frozen=True):
+    """Where `seconds` of a GPU went: `shares` (0–1) by part, in the order of PARTS, without parts that are 0; they sum to 1.
 
-    __slots__: tuple[str, ...] = ()
+    `estimated` names the parts that were inferred rather than counted by the hardware. Immutable.
+    """
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed")
+    seconds: float
+    shares: Mapping[str, float]
+    estimated: Collection[str] = ()
 
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is a value and cannot be changed")
+    def __post_init__(self) -> None:
+        present = {part: self.shares[part] for part in PARTS if self.shares.get(part, 0.0) >= _LEAST}
+        object.__setattr__(self, "shares", MappingProxyType(present))
+        object.__setattr__(self, "estimated", frozenset(self.estimated) & present.keys())
+
+    @property
+    def work(self) -> float:
+        """The share of the time (0–1) in which the chip worked."""
+        return sum(self.shares.get(part, 0.0) for part in WORK)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the budget as plain data, ready for JSON."""
+        return {
+            "seconds": round(self.seconds, 3),
+            "shares": {part: round(share, 4) for part, share in self.shares.items()},
+            "estimated": [part for part in self.shares if part in self.estimated],
+        }
+
+    @classmethod
+    def from_plain(cls, plain: object) -> Budget | None:
+        """Build a budget from plain data; None where there is none. Parts it does not know are left out."""
+        if not isinstance(plain, dict) or not isinstance(shares := plain.get("shares"), dict):
+            return None
+        known = {part: float(share) for part, share in shares.items() if isinstance(share, (int, float))}
+        return cls(float(_number(plain, "seconds") or 0.0), known, _texts(plain.get("estimated")))
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return isinstance(other, Budget) and self.to_plain() == other.to_plain()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash((self.seconds, tuple(self.shares.items())))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+        parts = ", ".join(f"{part} {100 * share:.0f} %" for part, share in self.shares.items())
+        return f"Budget({self.seconds:.0f} s: {parts})"
 
 
-class Evidence(_Value):
+def total_budget(budgets: Iterable[Budget]) -> Budget | None:
+    """Return one budget of several, each counting by its seconds; None where there is none."""
+    known = [one for one in budgets if one.seconds > 0]
+    seconds = sum(one.seconds for one in known)
+    if not known:
+        return None
+    shares = {part: sum(one.shares.get(part, 0.0) * one.seconds for one in known) / seconds for part in PARTS}
+    return Budget(seconds, shares, frozenset().union(*(one.estimated for one in known)))
+
+
+class Evidence(Value, frozen=True):
     """One number of a verdict.
 
     `metric` is a catalog key or one of the figures that the diagnosis derives (see docs/diagnosis.md). `threshold` is the limit
@@ -48,97 +98,43 @@ class Evidence(_Value):
     number in words, empty until `present.verdicts.worded` adds it.
     """
 
-    __slots__ = ("metric", "side", "text", "threshold", "value")
     metric: str
     value: Plain
-    threshold: float | None
-    side: Side
-    text: str
-
-    def __init__(
-        self, metric: str, value: Plain, threshold: float | None = None, side: Side = "seen", text: str = ""
-    ) -> None:
-        assign = object.__setattr__
-        assign(self, "metric", metric)
-        assign(self, "value", value)
-        assign(self, "threshold", threshold)
-        assign(self, "side", side)
-        assign(self, "text", text)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the number as plain data."""
-        value = list(self.value) if isinstance(self.value, tuple) else self.value
-        return {
-            "metric": self.metric,
-            "value": value,
-            "threshold": self.threshold,
-            "side": self.side,
-            "text": self.text,
-        }
+    threshold: float | None = None
+    side: Side = "seen"
+    text: str = ""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Evidence:
         """Build it from plain data; what has the wrong type is left out."""
-        side = plain.get("side")
-        threshold = plain.get("threshold")
-        return cls(
-            str(plain.get("metric", "")),
-            _frozen(plain.get("value")),
-            threshold if isinstance(threshold, (int, float)) else None,
-            side if side in SIDES else "seen",
-            str(plain.get("text") or ""),
-        )
+        side: Side = stated if (stated := plain.get("side")) in SIDES else "seen"
+        value, limit = _frozen(plain.get("value")), _number(plain, "threshold")
+        return cls(str(plain.get("metric", "")), value, limit, side, _text(plain, "text"))
 
 
-class Holder(_Value):
+class Holder(Value, frozen=True):
     """A process that a verdict is about. Texts are as the process gave them."""
 
-    __slots__ = ("command", "job", "memory", "name", "pid", "user")
     pid: int | None
-    name: str
-    user: str
-    command: str
-    job: str
-    memory: float | None
-
-    def __init__(
-        self,
-        pid: int | None,
-        name: str = "",
-        user: str = "",
-        command: str = "",
-        job: str = "",
-        memory: float | None = None,
-    ) -> None:
-        assign = object.__setattr__
-        assign(self, "pid", pid)
-        assign(self, "name", name)
-        assign(self, "user", user)
-        assign(self, "command", command)
-        assign(self, "job", job)
-        assign(self, "memory", memory)
+    name: str = ""
+    user: str = ""
+    command: str = ""
+    job: str = ""
+    memory: float | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """Return the process as plain data."""
-        return {
-            "pid": self.pid,
-            "name": self.name,
-            "user": self.user,
-            "command": self.command,
-            "job": self.job,
-            "memory_used": self.memory,
-        }
+        plain = super().to_plain()
+        return plain | {"memory_used": plain.pop("memory")}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Holder:
         """Build it from plain data."""
-        pid, memory = plain.get("pid"), plain.get("memory_used")
-        name, user, command, job = (str(plain.get(key) or "") for key in ("name", "user", "command", "job"))
-        held = memory if isinstance(memory, (int, float)) else None
-        return cls(int(pid) if isinstance(pid, (int, float)) else None, name, user, command, job, held)
+        name, user, command, job = (_text(plain, key) for key in ("name", "user", "command", "job"))
+        return cls(_integer(plain, "pid"), name, user, command, job, _number(plain, "memory_used"))
 
 
-class Verdict(_Value):
+class Verdict(Value, frozen=True):
     """What limited one GPU from `start` to `end` (seconds since 1970).
 
     `key` names the cause, `share` is the part of the judged time (0–1) in which it applied, `values` holds further numbers such as
@@ -148,67 +144,23 @@ class Verdict(_Value):
     instance of the GPU ("1", or "1/0" with its compute instance), empty for a whole GPU.
     """
 
-    __slots__ = (
-        "advice", "also", "budget", "confidence", "end", "evidence", "index", "instance", "key", "processes", "remedies", "share",
-        "since", "start", "title", "uuid", "values",
-    )  # fmt: skip
-    title: str
-    remedies: tuple[str, ...]
     key: str
-    confidence: Confidence
-    evidence: tuple[Evidence, ...]
-    advice: tuple[str, ...]
-    also: tuple[Verdict, ...]
-    index: int | None
-    uuid: str | None
-    processes: tuple[Holder, ...]
-    start: float
-    end: float
-    share: float
-    values: Mapping[str, Plain]
-    since: float | None
-    budget: Budget | None
-    instance: str
-
-    def __init__(
-        self,
-        key: str,
-        confidence: Confidence = "medium",
-        evidence: Sequence[Evidence] = (),
-        *,
-        advice: Sequence[str] = (),
-        also: Sequence[Verdict] = (),
-        index: int | None = None,
-        uuid: str | None = None,
-        processes: Sequence[Holder] = (),
-        start: float = 0.0,
-        end: float = 0.0,
-        share: float = 1.0,
-        values: Mapping[str, Plain] = MappingProxyType({}),
-        title: str = "",
-        remedies: Sequence[str] = (),
-        since: float | None = None,
-        budget: Budget | None = None,
-        instance: str = "",
-    ) -> None:
-        assign = object.__setattr__
-        assign(self, "title", title)
-        assign(self, "remedies", tuple(remedies))
-        assign(self, "key", key)
-        assign(self, "confidence", confidence)
-        assign(self, "evidence", tuple(evidence))
-        assign(self, "advice", tuple(advice))
-        assign(self, "also", tuple(also))
-        assign(self, "index", index)
-        assign(self, "uuid", uuid)
-        assign(self, "processes", tuple(processes))
-        assign(self, "start", start)
-        assign(self, "end", end)
-        assign(self, "share", share)
-        assign(self, "values", MappingProxyType(dict(values)))
-        assign(self, "since", since)
-        assign(self, "budget", budget)
-        assign(self, "instance", instance)
+    confidence: Confidence = "medium"
+    evidence: Sequence[Evidence] = ()
+    advice: Sequence[str] = ()
+    also: Sequence[Verdict] = ()
+    index: int | None = None
+    uuid: str | None = None
+    processes: Sequence[Holder] = ()
+    start: float = 0.0
+    end: float = 0.0
+    share: float = 1.0
+    values: Mapping[str, Plain] = MappingProxyType({})
+    title: str = ""
+    remedies: Sequence[str] = ()
+    since: float | None = None
+    budget: Budget | None = None
+    instance: str = ""
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
@@ -222,17 +174,16 @@ class Verdict(_Value):
         name = "?" if self.index is None else f"{self.index}"
         return f"{name}:{self.instance}" if self.instance else name
 
-    def replace(self, **changes: Any) -> Verdict:
-        """Return a copy with some fields changed."""
-        fields = {name: getattr(self, name) for name in self.__slots__} | changes
-        return Verdict(fields.pop("key"), fields.pop("confidence"), fields.pop("evidence"), **fields)
+    def __hash__(self) -> int:
+        return hash((self.key, self.index, self.uuid, self.start, self.end))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the verdict as plain data, ready for JSON."""
         from .codec import time_text
 
+        plain = super().to_plain()
         place = {"instance": self.instance} if self.instance else {}
-        budget = {} if self.budget is None else {"budget": self.budget.to_plain()}
+        budget = {} if self.budget is None else {"budget": plain["budget"]}
         return {
             "index": self.index,
             **place,
@@ -241,62 +192,49 @@ class Verdict(_Value):
             "title": self.title,
             "confidence": self.confidence,
             "share": round(self.share, 4),
-            "evidence": [one.to_plain() for one in self.evidence],
-            "advice": list(self.remedies),
-            "advice_keys": list(self.advice),
-            "processes": [one.to_plain() for one in self.processes],
-            "values": {key: list(value) if isinstance(value, tuple) else value for key, value in self.values.items()},
+            "evidence": plain["evidence"],
+            "advice": plain["remedies"],
+            "advice_keys": plain["advice"],
+            "processes": plain["processes"],
+            "values": plain["values"],
             "window": {"from": time_text(self.start), "to": time_text(self.end)},
             "since": None if self.since is None else time_text(self.since),
             **budget,
-            "also": [one.to_plain() for one in self.also],
+            "also": plain["also"],
         }
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Verdict:
         """Build a verdict from plain data; keys it does not know are ignored."""
-        from .budget import Budget
-
-        window = plain.get("window") or {}
-        confidence, index, share = (plain.get(key) for key in ("confidence", "index", "share"))
+        window, confidence, share = plain.get("window") or {}, plain.get("confidence"), _number(plain, "share")
         return cls(
             str(plain.get("verdict", "unknown")),
             confidence if confidence in CONFIDENCES else "low",
             [Evidence.from_plain(one) for one in _objects(plain.get("evidence"))],
             advice=_texts(plain.get("advice_keys")),
-            title=str(plain.get("title") or ""),
+            title=_text(plain, "title"),
             remedies=_texts(plain.get("advice")),
             also=[cls.from_plain(one) for one in _objects(plain.get("also"))],
-            index=int(index) if isinstance(index, (int, float)) else None,
+            index=_integer(plain, "index"),
             uuid=plain["uuid"] if isinstance(plain.get("uuid"), str) else None,
             processes=[Holder.from_plain(one) for one in _objects(plain.get("processes"))],
-            start=_moment(window.get("from")),
-            end=_moment(window.get("to")),
-            share=share if isinstance(share, (int, float)) else 1.0,
+            start=_seconds(window.get("from")),
+            end=_seconds(window.get("to")),
+            share=1.0 if share is None else share,
             values={str(key): _frozen(value) for key, value in (plain.get("values") or {}).items()},
-            since=_moment(plain.get("since")) or None,
+            since=_seconds(plain.get("since")) or None,
             budget=Budget.from_plain(plain.get("budget")),
-            instance=str(plain.get("instance") or ""),
+            instance=_text(plain, "instance"),
         )
 
 
-class Diagnosis(_Value):
+class Diagnosis(Value, frozen=True):
     """The verdict of every GPU over one window of time, in the order of the GPUs."""
 
-    __slots__ = ("end", "samples", "start", "verdicts")
-    verdicts: tuple[Verdict, ...]
-    start: float
-    end: float
-    samples: int
-
-    def __init__(
-        self, verdicts: Sequence[Verdict] = (), start: float = 0.0, end: float = 0.0, samples: int = 0
-    ) -> None:
-        assign = object.__setattr__
-        assign(self, "verdicts", tuple(verdicts))
-        assign(self, "start", start)
-        assign(self, "end", end)
-        assign(self, "samples", samples)
+    verdicts: Sequence[Verdict] = ()
+    start: float = 0.0
+    end: float = 0.0
+    samples: int = 0
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks; the renderer is in a higher layer, so it is looked up through the package."""
@@ -321,22 +259,51 @@ class Diagnosis(_Value):
         """Return everything as plain data, ready for JSON."""
         from .codec import time_text
 
-        return {
-            "window": {"from": time_text(self.start), "to": time_text(self.end), "samples": self.samples},
-            "gpus": [verdict.to_plain() for verdict in self.verdicts],
-        }
+        window = {"from": time_text(self.start), "to": time_text(self.end), "samples": self.samples}
+        return {"window": window, "gpus": [verdict.to_plain() for verdict in self.verdicts]}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Diagnosis:
         """Build a diagnosis from plain data."""
         window = plain.get("window") or {}
-        samples = window.get("samples")
-        return cls(
-            [Verdict.from_plain(one) for one in _objects(plain.get("gpus"))],
-            _moment(window.get("from")),
-            _moment(window.get("to")),
-            int(samples) if isinstance(samples, (int, float)) else 0,
-        )
+        verdicts = [Verdict.from_plain(one) for one in _objects(plain.get("gpus"))]
+        return cls(verdicts, _seconds(window.get("from")), _seconds(window.get("to")), _integer(window, "samples") or 0)
+
+
+class Concern(Value):
+    """One thing that is wrong with a GPU, a job or the machine at `time`.
+
+    `key` names the condition, `gpus` are the numbers of the GPUs and `uuids` their UUIDs; both are empty for the machine. `owner` is
+    the user it concerns and `pid` the process, where they are known. `since` is when it began, `lost` how many seconds of GPU time it
+    has cost since then, `expected` when it will end or hit a limit by itself; None where that is not known. `verdict` and `event` are
+    what it was found by, `alerts` the ids of active alerts about it. `title`, `text` and `remedy` are words, empty until
+    `present.concerns.worded` adds them.
+    """
+
+    key: str
+    severity: str
+    time: float
+    gpus: Sequence[str] = ()
+    uuids: Sequence[str] = ()
+    owner: str = ""
+    pid: int | None = None
+    since: float | None = None
+    lost: float = 0.0
+    expected: float | None = None
+    confidence: str = "high"
+    title: str = ""
+    text: str = ""
+    remedy: str = ""
+    verdict: Verdict | None = None
+    event: Event | None = None
+    alerts: Sequence[str] = ()
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data, ready for JSON; times are seconds since 1970."""
+        plain = super().to_plain() | {"lost": round(self.lost, 1)}
+        for name in ("since", "expected"):
+            plain[name] = None if plain[name] is None else round(plain[name], 3)
+        return {name: plain[name] for name in sorted(plain) if name not in ("time", "verdict", "event")}
 
 
 def _objects(plain: Any) -> list[Mapping[str, Any]]:
@@ -347,13 +314,25 @@ def _texts(plain: Any) -> list[str]:
     return [text for text in plain if isinstance(text, str)] if isinstance(plain, (list, tuple)) else []
 
 
+def _text(plain: Mapping[str, Any], key: str) -> str:
+    return str(plain.get(key) or "")
+
+
+def _number(plain: Mapping[str, Any], key: str) -> float | None:
+    return value if isinstance(value := plain.get(key), (int, float)) else None
+
+
+def _integer(plain: Mapping[str, Any], key: str) -> int | None:
+    return None if (value := _number(plain, key)) is None else int(value)
+
+
 def _frozen(value: Any) -> Plain:
     if isinstance(value, list):
         return tuple(value)
     return value if isinstance(value, (int, float, str)) else None
 
 
-def _moment(text: Any) -> float:
+def _seconds(text: Any) -> float:
     from ..errors import RecordingError
     from .codec import parse_time
 

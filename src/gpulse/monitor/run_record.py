@@ -7,8 +7,8 @@ import threading
 import time
 
 from ..analysis.flame import flame_of
-from ..model.budget import total
 from ..model.codec import time_text
+from ..model.verdict import total_budget
 from ..present.code import advised, code_sentence
 from ..present.verdicts import QUIET, line
 from ..sources.processes import parse_stat
@@ -146,7 +146,7 @@ def described(summary: Summary, cost: Cost | None = None) -> dict[str, Any]:
     """Return what a summary says, as it is kept."""
     plain, diagnosis = summary.to_plain(), summary.diagnosis or ()
     verdicts = [one for one in diagnosis if one.key not in QUIET]
-    budget = total(one.budget for one in diagnosis if one.budget is not None)
+    budget = total_budget(one.budget for one in diagnosis if one.budget is not None)
     used = [gpu for gpu in summary.gpus if gpu.own.used is not False]
     wait = 100.0 * summary.waited / summary.seconds if summary.waited and summary.seconds > 0 else None
     return {

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ..model.catalog import Gpu
-    from ..model.concern import Concern
     from ..model.fleet import HostReport
+    from ..model.verdict import Concern
     from .theme import Theme
 
 _MARKS = {"critical": ("■", "X"), "warn": ("▲", "!")}

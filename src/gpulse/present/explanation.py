@@ -18,9 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..model.concern import Concern
     from ..model.stacks import CodeLine
-    from ..model.verdict import Diagnosis, Evidence, Verdict
+    from ..model.verdict import Concern, Diagnosis, Evidence, Verdict
     from .theme import Theme
 
 _MARKS = {"good": ("●", "+"), "warn": ("▲", "!"), "critical": ("■", "X"), "label": ("○", "-")}

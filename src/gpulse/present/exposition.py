@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.metric import Flag, Number
+from ..value import Value
 from .text import clean
 
 TYPE_CHECKING = False
@@ -25,19 +26,16 @@ _INHERITED = ("vendor", "architecture", "pci_bus_id", "driver_version")
 _TEXT_TYPES = {"gauge": "gauge", "counter": "counter", "info": "gauge"}
 
 
-class Family:
+class Family(Value):
     """The series of one name: each sample is a text of labels, made by `labels`, and a value; none is no family.
 
     Samples that are a generator are read when the page is rendered, so that a failure costs this family and no other.
     """
 
-    __slots__ = ("help", "kind", "name", "samples")
-
-    def __init__(self, name: str, kind: Type, help: str, samples: Iterable[tuple[str, float]] = ()) -> None:
-        self.name = name
-        self.kind = kind
-        self.help = help
-        self.samples = samples
+    name: str
+    kind: Type
+    help: str
+    samples: Iterable[tuple[str, float]] = ()
 
 
 def series_name(metric: Metric, thing: str) -> str:

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..analysis.summary import GpuSummary, Summary
-    from ..model.budget import Budget
     from ..model.snapshot import Snapshot
-    from ..model.verdict import Verdict
+    from ..model.verdict import Budget, Verdict
 
 SEVERITY_COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
 _BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ..model.budget import Budget
+from ..model.verdict import Budget
 from .cost import flops_text, money_text
 from .events import kind_title
 from .quantities import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text

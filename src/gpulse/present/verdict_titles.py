@@ -11,11 +11,24 @@ from .text import clean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from ..model.verdict import Holder, Verdict
 
+    # A text with figures in braces, one for each value of `kind` ("" is any other), or a function.
+    Title: TypeAlias = "str | dict[str, str] | Callable[[Verdict], str]"
 
 _FULL_DRAM = 70.0  # per cent of DRAM activity that is near what can be had
+
+
+def sentence(verdict: Verdict) -> str:
+    """Return a verdict as one sentence."""
+    title = TITLES.get(verdict.key)
+    if title is None:
+        return f"{verdict.key}."
+    if isinstance(title, dict):
+        title = title.get(str(verdict.values.get("kind")), title[""])
+    return title.format_map(_Figures(verdict)) if isinstance(title, str) else title(verdict)
 
 
 def who(holder: Holder) -> str:
@@ -25,6 +38,20 @@ def who(holder: Holder) -> str:
     facts.append("" if holder.memory is None else size_text(holder.memory))
     told = ", ".join(fact for fact in facts if fact)
     return f"{owner}{clean(holder.name) or 'process'}{f' ({told})' if told else ''}"
+
+
+class _Figures(dict):  # type: ignore[type-arg]
+    """The figures of a verdict for its text: {metric}, {metric|another if there is none}, {metric|=a word}, {first process}."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+
+    def __missing__(self, names: str) -> str:
+        texts = (name[1:] if name.startswith("=") else self._text(name) for name in names.split("|"))
+        return next(filter(None, texts), "")
+
+    def _text(self, name: str) -> str:
+        return _first(self._verdict) if name == "first process" else _figure(self._verdict, name)
 
 
 def _first(verdict: Verdict, default: str = "the process") -> str:
@@ -56,13 +83,6 @@ def _bandwidth(verdict: Verdict) -> str:
     return f"Limited by memory bandwidth: DRAM busy {_figure(verdict, 'dram_active')}, {told}."
 
 
-def _launch(verdict: Verdict) -> str:
-    return (
-        f"Launch-bound: kernels are too small, so one CPU thread spends its time launching them and the "
-        f"SMs are {_figure(verdict, 'sm_active')} active."
-    )
-
-
 def _host(verdict: Verdict) -> str:
     if not verdict.values.get("worked"):
         return f"The GPU waits: {_first(verdict)} keeps a CPU busy and has run nothing on the GPU in this window."
@@ -77,12 +97,8 @@ def _cpus(verdict: Verdict) -> str:
     waits = f"the GPU waits {_figure(verdict, 'workers_share')} of the time"
     if kind == "all_workers":
         each = figure_text("cpu_per_worker", _number(verdict, "per_worker"))
-        count = (
-            f"{workers:.0f} worker processes, which use {each} each"
-            if workers >= 1.5
-            else f"a worker process, which uses {each}"
-        )
-        return f"Input-bound: {waits} for {count}."
+        several = f"{workers:.0f} worker processes, which use {each} each"
+        return f"Input-bound: {waits} for {several if workers >= 1.5 else f'a worker process, which uses {each}'}."
     if kind == "threads":
         return f"Input-bound: {waits} for other threads of the program ({_figure(verdict, 'cpu_tree')})."
     if kind == "busy_host":
@@ -111,17 +127,10 @@ _DOING = {
 
 
 def _waiting(verdict: Verdict) -> str:
-    part = str(verdict.values.get("kind"))
-    share, doing = (
-        _figure(verdict, f"{part}_share"),
-        _DOING.get(str(verdict.values.get("state")), "neither it nor its workers run"),
-    )
+    part, state = str(verdict.values.get("kind")), str(verdict.values.get("state"))
     what = "the network" if part == "network" else "something outside the program"
-    return f"Waiting: the GPU waits {share} of the time for {what} ({doing})."
-
-
-def _starting(verdict: Verdict) -> str:
-    return f"Starting: {_first(verdict)} has run for {_figure(verdict, 'running_time')} and has no steady work on the GPU yet."
+    doing = _DOING.get(state, "neither it nor its workers run")
+    return f"Waiting: the GPU waits {_figure(verdict, f'{part}_share')} of the time for {what} ({doing})."
 
 
 def _loading(verdict: Verdict) -> str:
@@ -129,21 +138,12 @@ def _loading(verdict: Verdict) -> str:
     return f"Loading: {size_text(grown)} arrived on the GPU at {figure_text('pcie_rx', rate)}; nothing is computed yet."
 
 
-def _busy(verdict: Verdict) -> str:
-    return (
-        f"Busy: kernels run {_figure(verdict, 'utilization')} of the time; without activity counters (Hopper and later) gpulse cannot tell "
-        "how well they use the GPU."
-    )
-
-
 def _transfer(verdict: Verdict) -> str:
     way = "host-to-device" if verdict.values.get("direction") == "h2d" else "device-to-host"
-    memory = {"pageable": " from pageable memory" if way == "host-to-device" else " to pageable memory", "pinned": ""}
-    rate = _number(verdict, "rate") or 0.0
-    return (
-        f"Transfer-bound: {way} copies{memory.get(str(verdict.values.get('memory')), '')} take the time "
-        f"({figure_text('pcie_rx', rate)})."
-    )
+    preposition = "from" if way == "host-to-device" else "to"
+    memory = f" {preposition} pageable memory" if verdict.values.get("memory") == "pageable" else ""
+    rate = figure_text("pcie_rx", _number(verdict, "rate") or 0.0)
+    return f"Transfer-bound: {way} copies{memory} take the time ({rate})."
 
 
 _MEANWHILE = {
@@ -164,29 +164,12 @@ def _stalls(verdict: Verdict) -> str:
     return f"Interrupted{every}{long}: pauses for {cause} take {_figure(verdict, 'gap_share')} of the time."
 
 
-def _communication(verdict: Verdict) -> str:
-    link = "NVLink" if verdict.values.get("kind") == "nvlink" else "PCIe"
-    return f"Communication-bound: the GPUs of this job exchange data over {link} and compute little meanwhile."
-
-
-def _straggler(verdict: Verdict) -> str:
-    if verdict.values.get("kind") == "clock":
-        return (
-            f"Straggler: it runs at {_figure(verdict, 'clock_sm')} while the other GPUs of the job run "
-            f"at {_figure(verdict, 'peer_clock')} and wait for it."
-        )
-    return "Straggler: it computes less than the other GPUs of the job, which wait for it inside a collective."
-
-
 def _hang(verdict: Verdict) -> str:
-    stuck = verdict.values.get("stuck")
-    names = (
-        ", ".join(f"{one:.0f}" for one in stuck if isinstance(one, (int, float))) if isinstance(stuck, tuple) else ""
-    )
+    stuck, count = verdict.values.get("stuck"), _number(verdict, "gpus") or 0
+    numbers = [one for one in stuck if isinstance(one, (int, float))] if isinstance(stuck, tuple) else []
+    names = ", ".join(f"{one:.0f}" for one in numbers)
     hint = f"; GPU {names} does nothing and may be the cause" if names else ""
-    return (
-        f"The job hangs: its {_number(verdict, 'gpus') or 0:.0f} GPUs spin without computing or exchanging data{hint}."
-    )
+    return f"The job hangs: its {count:.0f} GPUs spin without computing or exchanging data{hint}."
 
 
 def _idle_allocation(verdict: Verdict) -> str:
@@ -197,20 +180,17 @@ def _idle_allocation(verdict: Verdict) -> str:
     return f"Idle allocation: {first} holds {held} and runs nothing."
 
 
-def _queue(verdict: Verdict) -> str:
-    used = _figure(verdict, "sm_active") or _figure(verdict, "utilization")
-    return (
-        f"{_figure(verdict, 'waiting')} requests wait although the SMs are only {used} active and the cache has room: the server's CPU "
-        "work or its limits hold them back."
-    )
-
-
 def _decode(verdict: Verdict) -> str:
     room, running = _number(verdict, "room") or 1.0, _number(verdict, "running") or 0.0
     return (
         f"Decoding is limited by memory bandwidth: DRAM busy {_figure(verdict, 'dram_active')}, tensor cores "
         f"{_figure(verdict, 'tensor_active')}. {running:.0f} requests run; about {room:.1f} times as many would cost little time per token."
     )
+
+
+def _serving_idle(verdict: Verdict) -> str:
+    model = clean(str(verdict.values.get("model") or "a model")).rpartition("/")[2]
+    return f"Serving {model}, no traffic for {duration_text(_number(verdict, 'quiet') or 0)}."
 
 
 def _underused(verdict: Verdict) -> str:
@@ -224,38 +204,21 @@ def _contention(verdict: Verdict) -> str:
     return f"Contention: {names} compute on this GPU at the same time and slow each other down."
 
 
-def _power(verdict: Verdict) -> str:
-    share = _figure(verdict, "power_capped_share")
-    return f"Power-throttled: the limit of {_figure(verdict, 'power_limit')} holds the clocks down for {share} of the time."
-
-
-def _thermal(verdict: Verdict) -> str:
-    return (
-        f"Thermally throttled for {_figure(verdict, 'throttled_share')} of the time: {_figure(verdict, 'temperature')}, "
-        f"clocks at {_figure(verdict, 'clock_sm')}."
-    )
-
-
 def _pcie(verdict: Verdict) -> str:
-    width = next((one for one in verdict.evidence if one.metric == "pcie_width"), None)
-    gen = next((one for one in verdict.evidence if one.metric == "pcie_gen"), None)
-    parts = [f"x{width.value:.0f} of x{width.threshold:.0f}"] if width and isinstance(width.value, (int, float)) else []
-    parts += (
-        [f"generation {gen.value:.0f} of {gen.threshold:.0f}"] if gen and isinstance(gen.value, (int, float)) else []
-    )
+    found = {one.metric: one for one in verdict.evidence if isinstance(one.value, (int, float))}
+    words = (("pcie_width", "x{:.0f} of x{:.0f}"), ("pcie_gen", "generation {:.0f} of {:.0f}"))
+    parts = [text.format(found[key].value, found[key].threshold) for key, text in words if key in found]
     return f"The PCIe link is degraded under load: {', '.join(parts)}."
 
 
 def _leak(verdict: Verdict) -> str:
-    eta = verdict.values.get("eta")
-    rate = _number(verdict, "rate") or 0.0
-    when = ""
+    eta, rate, when = verdict.values.get("eta"), _number(verdict, "rate") or 0.0, ""
     if isinstance(eta, tuple) and len(eta) == 2:
         when = f", full in {duration_text(float(eta[0]))} to {duration_text(float(eta[1]))} at this rate"
     return f"Memory leak: {_first(verdict, 'memory in use')} grows by {size_text(rate * 60)} per minute{when}."
 
 
-def _oom(verdict: Verdict) -> str:
+def _out_of_memory(verdict: Verdict) -> str:
     others = len(verdict.processes) - 1
     beside = "" if others < 1 else f"; {others} other process{'es' if others > 1 else ''} held memory too"
     sure = "Ran out of memory" if verdict.confidence == "high" else "Probably ran out of memory"
@@ -268,30 +231,14 @@ def _lost(verdict: Verdict) -> str:
     return f"The GPU was lost for {_figure(verdict, 'state_lost')}{back}{'' if code is None else f' (XID {code:.0f})'}."
 
 
+_AFFECTED = {"program": "an error of a program", "link": "a link error", "notice": "a notice"}
+
+
 def _xid(verdict: Verdict) -> str:
     code = _number(verdict, "xid") or 0.0
     told = xid_of(code)
-    whose = {"program": "an error of a program", "link": "a link error", "notice": "a notice"}.get(
-        told.affects, "a fault of the GPU"
-    )
-    return f"The driver reported {whose}: {xid_text(code)}{f'; {told.remedy}' if told.remedy else ''}."
-
-
-def _driver(verdict: Verdict) -> str:
-    now = "does not answer" if verdict.values.get("kind") == "now" else "did not answer"
-    return f"The driver {now} for this GPU ({_figure(verdict, 'state_timeout')})."
-
-
-def _unknown(verdict: Verdict) -> str:
-    reasons = {
-        "short": "Cannot tell yet: too few samples of steady work.",
-        "blind": "Cannot tell: the GPU reports no activity.",
-        "starting": "Cannot tell: a process holds the GPU and has not used it yet: starting up, or running on the CPU.",
-        "no_processes": "Cannot tell what the GPU waits for: its processes were not read.",
-        "no_children": "Cannot tell what the GPU waits for: the workers of its process were not read.",
-        "no_counters": "Cannot tell: without activity counters (Hopper and later) utilization alone does not say.",
-    }
-    return reasons.get(str(verdict.values.get("kind")), "Cannot tell: no single limit stands out.")
+    whose, remedy = _AFFECTED.get(told.affects, "a fault of the GPU"), f"; {told.remedy}" if told.remedy else ""
+    return f"The driver reported {whose}: {xid_text(code)}{remedy}."
 
 
 def _not_used(verdict: Verdict) -> str:
@@ -299,80 +246,72 @@ def _not_used(verdict: Verdict) -> str:
     return f"The program computed nothing on this GPU; {names} did."
 
 
-TITLES: dict[str, Callable[[Verdict], str]] = {
+TITLES: dict[str, Title] = {
     "healthy": _healthy,
-    "fp32_no_tensor": lambda verdict: (
-        f"Compute-bound without tensor cores: FP32 pipes busy {_figure(verdict, 'fp32_active')}, tensor "
-        f"cores {_figure(verdict, 'tensor_active')}."
-    ),
+    "fp32_no_tensor": "Compute-bound without tensor cores: FP32 pipes busy {fp32_active}, tensor cores {tensor_active}.",
     "memory_bandwidth": _bandwidth,
-    "memory_latency": lambda verdict: (
-        f"Limited by memory latency: the SMs are {_figure(verdict, 'sm_active')} occupied but wait; DRAM "
-        f"is busy only {_figure(verdict, 'dram_active')}."
-    ),
-    "serving_stuck": lambda verdict: (
-        f"The model server is stuck: no token for {_figure(verdict, 'idle_time')} with {_figure(verdict, 'running') or 'some'} "
-        f"requests running and {_figure(verdict, 'waiting') or 'none'} waiting."
-    ),
-    "serving_cache_full": lambda verdict: (
-        f"The key-value cache is full: {_figure(verdict, 'kv_cache')} in use while {_figure(verdict, 'waiting')} requests wait."
-    ),
-    "serving_preemptions": lambda verdict: (
-        f"Requests are preempted {_figure(verdict, 'preemption_rate')} times per second and computed again: too many run for the cache."
-    ),
-    "serving_queue": _queue,
+    "memory_latency": "Limited by memory latency: the SMs are {sm_active} occupied but wait; DRAM is busy only {dram_active}.",
+    "serving_stuck": "The model server is stuck: no token for {idle_time} with {running|=some} requests running and "
+    "{waiting|=none} waiting.",
+    "serving_cache_full": "The key-value cache is full: {kv_cache} in use while {waiting} requests wait.",
+    "serving_preemptions": "Requests are preempted {preemption_rate} times per second and computed again: too many run for the cache.",
+    "serving_queue": "{waiting} requests wait although the SMs are only {sm_active|utilization} active and the cache has room: "
+    "the server's CPU work or its limits hold them back.",
     "serving_decode": _decode,
-    "serving_prefill": lambda verdict: (
-        f"Prefill-bound: {_figure(verdict, 'prompt_rate')} prompt tokens per second for {_figure(verdict, 'generation_rate')} generated "
-        f"ones, tensor cores busy {_figure(verdict, 'tensor_active')}."
-    ),
-    "serving_idle": lambda verdict: (
-        f"Serving {clean(str(verdict.values.get('model') or 'a model')).rpartition('/')[2]}, no traffic for "
-        f"{duration_text(_number(verdict, 'quiet') or 0)}."
-    ),
-    "launch_bound": _launch,
-    "small_batch": lambda verdict: (
-        f"Too little work per kernel: kernels run all the time but use {_figure(verdict, 'sm_active')} "
-        f"of the SMs; the batch is small for this GPU."
-    ),
+    "serving_prefill": "Prefill-bound: {prompt_rate} prompt tokens per second for {generation_rate} generated ones, tensor cores "
+    "busy {tensor_active}.",
+    "serving_idle": _serving_idle,
+    "launch_bound": "Launch-bound: kernels are too small, so one CPU thread spends its time launching them and the SMs are "
+    "{sm_active} active.",
+    "small_batch": "Too little work per kernel: kernels run all the time but use {sm_active} of the SMs; the batch is small for "
+    "this GPU.",
     "input_bound_cpu": _cpus,
     "host_bound": _host,
     "waiting": _waiting,
-    "starting": _starting,
+    "starting": "Starting: {first process} has run for {running_time} and has no steady work on the GPU yet.",
     "loading": _loading,
     "not_used": _not_used,
-    "busy": _busy,
+    "busy": "Busy: kernels run {utilization} of the time; without activity counters (Hopper and later) gpulse cannot tell how well "
+    "they use the GPU.",
     "input_bound_io": _io,
     "transfer_bound": _transfer,
     "stalls": _stalls,
-    "communication_bound": _communication,
-    "straggler": _straggler,
+    "communication_bound": {
+        "nvlink": "Communication-bound: the GPUs of this job exchange data over NVLink and compute little meanwhile.",
+        "": "Communication-bound: the GPUs of this job exchange data over PCIe and compute little meanwhile.",
+    },
+    "straggler": {
+        "clock": "Straggler: it runs at {clock_sm} while the other GPUs of the job run at {peer_clock} and wait for it.",
+        "": "Straggler: it computes less than the other GPUs of the job, which wait for it inside a collective.",
+    },
     "hang": _hang,
     "idle_allocation": _idle_allocation,
     "underused": _underused,
-    "idle": lambda verdict: "Idle: nothing runs and nothing is held.",
+    "idle": "Idle: nothing runs and nothing is held.",
     "contention": _contention,
-    "power_throttled": _power,
-    "thermal_throttled": _thermal,
-    "hw_slowdown": lambda verdict: (
-        f"Slowed down by the hardware for {_figure(verdict, 'throttled_share')} of the time ({_figure(verdict, 'throttle_reasons')})."
-    ),
-    "clocks_locked": lambda verdict: (
-        f"Clocks are locked low: {_figure(verdict, 'clock_sm')} of {_figure(verdict, 'clock_sm_max')} "
-        f"under load, without heat or power as a reason."
-    ),
+    "power_throttled": "Power-throttled: the limit of {power_limit} holds the clocks down for {power_capped_share} of the time.",
+    "thermal_throttled": "Thermally throttled for {throttled_share} of the time: {temperature}, clocks at {clock_sm}.",
+    "hw_slowdown": "Slowed down by the hardware for {throttled_share} of the time ({throttle_reasons}).",
+    "clocks_locked": "Clocks are locked low: {clock_sm} of {clock_sm_max} under load, without heat or power as a reason.",
     "pcie_degraded": _pcie,
-    "memory_pressure": lambda verdict: (
-        f"Memory is nearly full: {_figure(verdict, 'memory_percent')} in use; peaks between samples can be higher."
-    ),
+    "memory_pressure": "Memory is nearly full: {memory_percent} in use; peaks between samples can be higher.",
     "memory_leak": _leak,
-    "out_of_memory": _oom,
-    "orphaned_memory": lambda verdict: (
-        f"{_figure(verdict, 'memory_unattributed')} are in use and no visible process holds them."
-    ),
+    "out_of_memory": _out_of_memory,
+    "orphaned_memory": "{memory_unattributed} are in use and no visible process holds them.",
     "lost": _lost,
     "xid": _xid,
-    "memory_errors": lambda verdict: f"{_figure(verdict, 'ecc_uncorrected')} memory errors could not be corrected.",
-    "driver_unresponsive": _driver,
-    "unknown": _unknown,
+    "memory_errors": "{ecc_uncorrected} memory errors could not be corrected.",
+    "driver_unresponsive": {
+        "now": "The driver does not answer for this GPU ({state_timeout}).",
+        "": "The driver did not answer for this GPU ({state_timeout}).",
+    },
+    "unknown": {
+        "short": "Cannot tell yet: too few samples of steady work.",
+        "blind": "Cannot tell: the GPU reports no activity.",
+        "starting": "Cannot tell: a process holds the GPU and has not used it yet: starting up, or running on the CPU.",
+        "no_processes": "Cannot tell what the GPU waits for: its processes were not read.",
+        "no_children": "Cannot tell what the GPU waits for: the workers of its process were not read.",
+        "no_counters": "Cannot tell: without activity counters (Hopper and later) utilization alone does not say.",
+        "": "Cannot tell: no single limit stands out.",
+    },
 }

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..model.budget import total
 from ..model.condition import of_verdict
+from ..model.verdict import total_budget
 from .advice import advice_text
 from .cells import xid_remedy, xid_text
 from .figures import evidence_text
 from .line import Line
 from .text import Untrusted, pad, width
-from .verdict_titles import TITLES, who
+from .verdict_titles import sentence, who
 from .words import gpus_text
 
 TYPE_CHECKING = False
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ..model.budget import Budget
     from ..model.event import Event
-    from ..model.verdict import Diagnosis, Verdict
+    from ..model.verdict import Budget, Diagnosis, Verdict
     from .theme import Theme
 
 QUIET = frozenset({"idle", "unknown", "starting", "loading"})  # not worth a line where only findings are listed
@@ -27,7 +26,7 @@ QUIET = frozenset({"idle", "unknown", "starting", "loading"})  # not worth a lin
 
 def title(verdict: Verdict) -> str:
     """Return the verdict as one sentence."""
-    return TITLES[verdict.key](verdict) if verdict.key in TITLES else f"{verdict.key}."
+    return sentence(verdict)
 
 
 def short(verdict: Verdict) -> str:
@@ -97,7 +96,7 @@ def times(diagnosis: Iterable[Verdict]) -> list[tuple[str, Budget]]:
     """
     told = []
     for group in alike([one for one in diagnosis if one.budget is not None and one.key not in QUIET]):
-        spent = total(one.budget for one in group if one.budget is not None)
+        spent = total_budget(one.budget for one in group if one.budget is not None)
         if spent is not None:
             told.append((gpus_text([one.label for one in group if one.index is not None]), spent))
     return told

@@ -11,7 +11,7 @@ from ..model.serving import ServerSample
 from ..model.snapshot import Problem
 from .http import HttpRequest, NoAnswer
 from .kind import TextFormat
-from .kinds import plugin_kinds
+from .kinds import KINDS, plugin_kinds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class AskedServer:
     Before it has answered, each refusal leads to its next address; after the last one it rests for minutes.
     """
 
-    def __init__(self, addresses: Sequence[Address], kinds: Sequence[Kind], found: FoundServer | None = None) -> None:
+    def __init__(self, addresses: Sequence[Address], found: FoundServer | None = None) -> None:
         self.addresses = list(addresses)
         self.found = found
         self.samples: tuple[ServerSample, ...] = ()
@@ -46,7 +46,6 @@ class AskedServer:
         self.due = float("-inf")  # not asked before
         self.immediate = False  # ask again at once, not only when all are asked
         self.files: ModelFiles | None = None
-        self._kinds = kinds
         self._kind: Kind | None = None
         self._prefix = ""
         self._format: TextFormat | None = None
@@ -162,9 +161,7 @@ class AskedServer:
         if self._kind is not None:
             return self._kind.path
         hinted = self.found.kind if self.found is not None else ""
-        usual = [
-            kind for kind in self._kinds if kind.name == hinted or (not hinted and self.address.port in kind.ports)
-        ]
+        usual = [kind for kind in KINDS if kind.name == hinted or (not hinted and self.address.port in kind.ports)]
         return usual[0].path if usual else "/metrics"
 
     def _figures(self, body: bytes, now: float) -> list[Figures]:
@@ -188,7 +185,7 @@ class AskedServer:
 
     def _recognize(self, body: bytes) -> None:
         path = self._path()
-        for kind in chain(self._kinds, plugin_kinds()):  # finding plug-ins costs 10 to 100 ms, and is done last
+        for kind in chain(KINDS, plugin_kinds()):  # finding plug-ins costs 10 to 100 ms, and is done last
             if kind.read is not None:
                 if kind.path == path and (kind.read(body) or body.lstrip()[:1] == b"{"):
                     self._kind = kind
@@ -221,9 +218,7 @@ class AskedServer:
 
     def _problem(self, refusal: NoAnswer, address: Address | None = None) -> Problem:
         where = (address or self.address).name
-        kind = next(
-            (kind for kind in self._kinds if self.found is not None and kind.name == self.found.kind), self._kind
-        )
+        kind = next((kind for kind in KINDS if self.found is not None and kind.name == self.found.kind), self._kind)
         who = f"{kind.name if kind is not None else 'a model server'} at {where}"
         remedy = _TOKEN.format(where) if refusal.gap == "denied" else ""
         if not remedy and kind is not None and refusal.status in (404, 501):

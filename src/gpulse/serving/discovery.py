@@ -14,6 +14,7 @@ import struct
 from ..model.serving import server_kind
 from ..sources.files import link, names, read_bytes
 from ..sources.processes import parse_stat
+from ..value import Value, fresh
 from .settings import Address
 
 TYPE_CHECKING = False
@@ -33,21 +34,18 @@ _TABLE = 1 << 18  # bytes: the kernel lists sockets that listen first
 _LISTENS = "0A"
 
 
-class FoundServer:
+class FoundServer(Value):
     """A server: its kind, its main process, its processes on GPUs, and the addresses to ask, likeliest first.
 
     `outward` are those that cannot be reached over loopback, and so are not asked.
     """
 
-    __slots__ = ("addresses", "command", "kind", "outward", "pid", "pids")
-
-    def __init__(self, kind: str, pid: int, pids: tuple[int, ...], command: str) -> None:
-        self.kind = kind
-        self.pid = pid
-        self.pids = pids
-        self.command = command
-        self.addresses: list[Address] = []
-        self.outward: list[Address] = []
+    kind: str
+    pid: int
+    pids: tuple[int, ...]
+    command: str
+    addresses: list[Address] = fresh(factory=list)
+    outward: list[Address] = fresh(factory=list)
 
     @property
     def path(self) -> str:
@@ -62,9 +60,6 @@ class FoundServer:
             return found[1]
         path = self.path.rstrip("/")
         return path.rpartition("/")[2] if path.startswith(("/", ".", "~")) else path
-
-    def __repr__(self) -> str:
-        return f"<FoundServer {self.kind} {self.pid}: {self.addresses}>"
 
 
 class _Process:
@@ -227,14 +222,11 @@ _WEIGHTS = (".safetensors", ".gguf")
 _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 
 
-class ModelFiles:
+class ModelFiles(Value):
     """The files of one model: `weights` in bytes, and `token` bytes of the cache per token; None where they do not say."""
 
-    __slots__ = ("token", "weights")
-
-    def __init__(self, weights: float | None, token: float | None) -> None:
-        self.weights = weights
-        self.token = token
+    weights: float | None
+    token: float | None
 
     def add_to(self, gauges: dict[str, float]) -> None:
         """Add the memory of weights and cache to the figures of a server, which may state the tokens its cache has room for."""

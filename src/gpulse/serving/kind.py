@@ -9,6 +9,7 @@ import re
 from itertools import pairwise
 
 from ..model.serving import Histogram
+from ..value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,42 +42,33 @@ class Series:
         return all(_alike(labels.get(key, ""), value) for key, value in self.where.items())
 
 
-class Figures:
+class Figures(Value):
     """What one answer says about one model; gauges have catalog keys, counts and latencies those of `model.serving`.
 
     `server`, `endpoint` and `gap` are set where the one who answers tells of others.
     """
 
-    __slots__ = ("counts", "endpoint", "gap", "gauges", "latencies", "model", "server")
-
-    def __init__(self, model: str, server: str = "", endpoint: str = "") -> None:
-        self.model = model
-        self.server = server
-        self.endpoint = endpoint
-        self.gap: Gap | None = None
-        self.gauges: dict[str, float] = {}
-        self.counts: dict[str, float] = {}
-        self.latencies: dict[str, Histogram] = {}
-
-    def __repr__(self) -> str:
-        return f"<Figures of {self.model}: {self.gauges} {self.counts}>"
+    model: str
+    server: str = ""
+    endpoint: str = ""
+    gap: Gap | None = None
+    gauges: dict[str, float] = fresh(factory=dict)
+    counts: dict[str, float] = fresh(factory=dict)
+    latencies: dict[str, Histogram] = fresh(factory=dict)
 
 
-class SecondPage:
+class SecondPage(Value):
     """Another page of a server, asked where its figures lack the gauge `key`.
 
     `read` returns the gauge from an answer and the command line of the server, which is empty if not known; None if they do not tell.
     """
 
-    __slots__ = ("key", "path", "read")
-
-    def __init__(self, path: str, key: str, read: Callable[[bytes, str], float | None]) -> None:
-        self.path = path
-        self.key = key
-        self.read = read
+    path: str
+    key: str
+    read: Callable[[bytes, str], float | None]
 
 
-class Kind:
+class Kind(Value):
     """One kind of server. An answer is of this kind if a line begins with one of the `prefixes` followed by `mark`.
 
     `model` is the label with the name of the model; without one, the caller names it. Of series that differ only in `ranks`,
@@ -86,42 +78,22 @@ class Kind:
     `remedy` says what to do where `path` is missing.
     """
 
-    def __init__(
-        self,
-        name: str,
-        mark: str = "",
-        *,
-        prefixes: Sequence[str] = ("",),
-        path: str = "/metrics",
-        ports: Sequence[int] = (),
-        model: str = "model_name",
-        gauges: Mapping[str, Series] | None = None,
-        counts: Mapping[str, Series] | None = None,
-        latencies: Mapping[str, Series] | None = None,
-        capacity: Callable[[Samples, str], float | None] | None = None,
-        capacity_names: Sequence[str] = (),
-        means: Collection[str] = ("kv_cache",),
-        ranks: Collection[str] = (),
-        read: Callable[[bytes], list[Figures]] | None = None,
-        second: SecondPage | None = None,
-        remedy: str = "",
-    ) -> None:
-        self.name = name
-        self.mark = mark
-        self.prefixes = tuple(prefixes)
-        self.path = path
-        self.ports = tuple(ports)
-        self.model = model
-        self.gauges = dict(gauges or {})
-        self.counts = dict(counts or {})
-        self.latencies = dict(latencies or {})
-        self.capacity = capacity
-        self.capacity_names = tuple(capacity_names)
-        self.means = frozenset(means)
-        self.ranks = frozenset(ranks)
-        self.read = read
-        self.second = second
-        self.remedy = remedy
+    name: str
+    mark: str = ""
+    prefixes: Sequence[str] = ("",)
+    path: str = "/metrics"
+    ports: Sequence[int] = ()
+    model: str = "model_name"
+    gauges: Mapping[str, Series] = fresh(factory=dict)
+    counts: Mapping[str, Series] = fresh(factory=dict)
+    latencies: Mapping[str, Series] = fresh(factory=dict)
+    capacity: Callable[[Samples, str], float | None] | None = None
+    capacity_names: Sequence[str] = ()
+    means: Collection[str] = ("kv_cache",)
+    ranks: Collection[str] = ()
+    read: Callable[[bytes], list[Figures]] | None = None
+    second: SecondPage | None = None
+    remedy: str = ""
 
     def prefix_in(self, body: bytes) -> str | None:
         """Return the prefix with which an answer is of this kind; None if it is of another."""
@@ -212,9 +184,6 @@ class Kind:
                 engine = tuple(sorted(pair for pair in labels.items() if pair[0] not in self.ranks))
                 highest[engine] = max(value, highest.get(engine, 0.0))
         return list(highest.values())
-
-    def __repr__(self) -> str:
-        return f"<Kind {self.name}>"
 
 
 def _full(prefix: str, name: str) -> str:

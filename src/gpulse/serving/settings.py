@@ -8,6 +8,7 @@ from ..errors import ConfigError
 from ..model.serving import Tariff
 from ..sources.files import read_bytes, read_text
 from ..store.config_path import config_path
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,33 +95,18 @@ _PORTS = {"http": 80, "https": 443}
 _FORM = "write http://HOST:PORT, or http://HOST:PORT/metrics."
 
 
-class Address:
+class Address(Value, frozen=True):
     """Where to ask. `path` is empty if it depends on the kind of server; `tls` for https."""
 
-    __slots__ = ("host", "path", "port", "tls")
-
-    def __init__(self, host: str, port: int, path: str = "", tls: bool = False) -> None:
-        self.host = host
-        self.port = port
-        self.path = path
-        self.tls = tls
+    host: str
+    port: int
+    path: str = ""
+    tls: bool = False
 
     @property
     def name(self) -> str:
         """The host and port, as people write them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Address) and self._parts() == other._parts()
-
-    def __hash__(self) -> int:
-        return hash(self._parts())
-
-    def _parts(self) -> tuple[object, ...]:
-        return self.host, self.port, self.path, self.tls
-
-    def __repr__(self) -> str:
-        return f"<Address {self.name}{self.path}>"
 
 
 def parse_address(text: str) -> Address:

@@ -200,24 +200,22 @@ class ServingWatch:
         if not self._settings.discover or not any(may_serve(pid, f"{self._root}/proc") for pid in pids):
             return []
         from .discovery import Discovery
-        from .kinds import kinds
+        from .kinds import KINDS
 
         configured = {address.name for address in self._settings.endpoints}
-        found = Discovery(self._root, {kind.name: kind.ports for kind in kinds()}).find(pids)
+        found = Discovery(self._root, {kind.name: kind.ports for kind in KINDS}).find(pids)
         return [one for one in found if not any(address.name in configured for address in one.addresses)]
 
     def _configured(self) -> list[AskedServer]:
         from .asked_server import AskedServer
-        from .kinds import kinds
 
-        return [AskedServer([address], kinds()) for address in self._settings.endpoints]
+        return [AskedServer([address]) for address in self._settings.endpoints]
 
     def _target(self, found: FoundServer) -> AskedServer:
         from .asked_server import AskedServer
         from .discovery import model_files
-        from .kinds import kinds
 
-        target = AskedServer(found.addresses, kinds(), found)
+        target = AskedServer(found.addresses, found)
         target.files = model_files(found, self._root)
         return target
 

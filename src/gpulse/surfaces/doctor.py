@@ -216,14 +216,14 @@ def _surroundings() -> Iterator[Check]:
 def plugin_checks() -> list[Check]:
     """Return one check per installed plug-in: loaded here to see whether it can be, and never called."""
     from ..plugins import SERVING, SINKS, SOURCES
-    from ..serving.kinds import MODULES
+    from ..serving.kinds import KINDS
     from ..sinks.named import BUILT_IN as OWN_SINKS
     from ..sources.registry import BUILT_IN as OWN_SOURCES
 
     return [
         *_plugged_in(SOURCES, "source", OWN_SOURCES),
         *_plugged_in(SINKS, "sink", OWN_SINKS),
-        *_plugged_in(SERVING, "kind of model server", MODULES),
+        *_plugged_in(SERVING, "kind of model server", [kind.name for kind in KINDS]),
     ]
 
 

@@ -7,9 +7,8 @@ from typing import Any
 from gpulse.analysis.alerts import Transition
 from gpulse.analysis.concerns import concerns
 from gpulse.analysis.diagnosis.judge import diagnose
-from gpulse.model.budget import Budget
 from gpulse.model.event import Event
-from gpulse.model.verdict import Diagnosis, Holder, Verdict
+from gpulse.model.verdict import Budget, Diagnosis, Holder, Verdict
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, watch
 from tests.unit.analysis.diagnosis.machines import samples
 

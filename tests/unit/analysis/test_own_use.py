@@ -6,10 +6,9 @@ import pytest
 
 from gpulse.analysis.own_use import EnergyShare, OtherProcess, OwnTally, OwnUse, energy_share, own_verdicts
 from gpulse.analysis.tally import Tally
-from gpulse.model.budget import Budget
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.model.verdict import Diagnosis, Holder, Verdict
+from gpulse.model.verdict import Budget, Diagnosis, Holder, Verdict
 
 OWN, OTHER, THIRD = 10, 20, 30
 GIB = float(1 << 30)

@@ -34,7 +34,7 @@ def test_a_difference_in_any_part_is_a_difference() -> None:
 def test_a_snapshot_cannot_be_changed() -> None:
     snapshot = Snapshot(1.0)
     with pytest.raises(AttributeError, match="cannot be changed"):
-        snapshot.time = 2.0
+        snapshot.time = 2.0  # type: ignore[misc]
     with pytest.raises(AttributeError, match="cannot be changed"):
         del snapshot.time
 

@@ -46,7 +46,7 @@ def test_the_json_has_the_documented_shape() -> None:
 
 def test_a_verdict_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        _verdict().key = "idle"
+        _verdict().key = "idle"  # type: ignore[misc]
     assert _verdict().replace(key="idle").key == "idle"
     assert _verdict() == _verdict()
     assert hash(_verdict()) == hash(_verdict())

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpulse.model.concern import Concern
 from gpulse.model.event import Event
-from gpulse.model.verdict import Holder, Verdict
+from gpulse.model.verdict import Concern, Holder, Verdict
 from gpulse.present.concerns import concern_lines, facts, headline, place, summary, worded
 from gpulse.present.text import width
 from gpulse.present.theme import Theme

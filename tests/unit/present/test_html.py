@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpulse
-from gpulse.model.budget import Budget
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
-from gpulse.model.verdict import Diagnosis, Verdict
+from gpulse.model.verdict import Budget, Diagnosis, Verdict
 from gpulse.present.html import budget_html, escape, snapshot_html, table
 from gpulse.present.verdicts import PART_TITLES
 

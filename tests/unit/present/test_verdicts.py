@@ -6,9 +6,8 @@ import pytest
 
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.rules import RULES
-from gpulse.model.budget import Budget
 from gpulse.model.condition import CONDITIONS
-from gpulse.model.verdict import Diagnosis, Evidence, Holder, Verdict
+from gpulse.model.verdict import Budget, Diagnosis, Evidence, Holder, Verdict
 from gpulse.present.advice import ADVICE
 from gpulse.present.explanation import answer
 from gpulse.present.figures import FIGURES, evidence_text

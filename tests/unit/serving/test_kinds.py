@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.serving.kind import Figures, Kind, TextFormat
-from gpulse.serving.kinds import kinds, plugin_kinds
-from gpulse.serving.kinds.llama_cpp import read_slots
-from gpulse.serving.kinds.ollama import read
+from gpulse.serving.kinds import KINDS, plugin_kinds, read_loaded, read_slots
 
 from . import answers
 
@@ -19,7 +17,7 @@ from . import answers
 def figures(text: str) -> tuple[str, list[Figures]]:
     body = text.encode()
     found: list[tuple[Kind, str]] = [
-        (kind, prefix) for kind in kinds() if kind.mark and (prefix := kind.prefix_in(body)) is not None
+        (kind, prefix) for kind in KINDS if kind.mark and (prefix := kind.prefix_in(body)) is not None
     ]
     kind, prefix = found[0]
     return kind.name, kind.figures(TextFormat(kind.names(prefix)).parse(body), prefix)
@@ -123,8 +121,8 @@ def test_triton_tells_only_of_models_that_are_used() -> None:
 
 
 def test_ollama_names_its_models() -> None:
-    assert [one.model for one in read(answers.OLLAMA.encode())] == ["tiny:7b", "small:1b"]
-    assert read(b"<html>") == read(b"[]") == read(b'{"models": 3}') == []
+    assert [one.model for one in read_loaded(answers.OLLAMA.encode())] == ["tiny:7b", "small:1b"]
+    assert read_loaded(b"<html>") == read_loaded(b"[]") == read_loaded(b'{"models": 3}') == []
 
 
 def test_numbers_that_cannot_be_are_nothing() -> None:

@@ -18,7 +18,7 @@ from gpulse.model.codec import to_plain
 from gpulse.model.snapshot import Snapshot
 from gpulse.serving.asked_server import DEADLINE
 from gpulse.serving.discovery import Discovery
-from gpulse.serving.kinds.gpulse_serve import read as read_snapshot
+from gpulse.serving.kinds import read_snapshot
 from gpulse.serving.settings import ServingSettings, read_settings, read_tariff
 from gpulse.serving.tracking import ServingTracker
 from gpulse.serving.watch import ServingWatch

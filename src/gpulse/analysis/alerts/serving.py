@@ -45,7 +45,9 @@ class _OfServers(Lasting):
         figure = float(value) if isinstance(value, (int, float)) else None
         note = server.model or server.server or ""
         uuids = server.gpus or ()
-        return Event(sample.snapshot.time, self.kind, labels, uuids=uuids, value=figure, values=values, note=note)
+        return Event(
+            sample.snapshot.time, self.kind, tuple(labels), uuids=uuids, value=figure, values=values, note=note
+        )
 
 
 class ServingQueue(_OfServers):

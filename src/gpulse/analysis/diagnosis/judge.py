@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.budget import PARTS, WAITS, WORK, Budget
-from ...model.verdict import Diagnosis, Verdict
+from ...model.verdict import PARTS, WAITS, WORK, Budget, Diagnosis, Verdict
 from .jobs import peers
 from .load import Load
 from .rule import GROUPS, WAIT, Case

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from ...model.budget import total
 from ...model.cadence import Cadence
-from ...model.verdict import Diagnosis, Evidence, Holder, Verdict
+from ...model.verdict import Diagnosis, Evidence, Holder, Verdict, total_budget
 from .window import WindowBuilder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from ...model.budget import Budget
     from ...model.catalog import Process
     from ...model.event import Event
     from ...model.snapshot import Snapshot
+    from ...model.verdict import Budget
 
 _SECONDS = 300.0  # of one window
 _SAMPLES = 300  # that a window has at least, where samples are rarer than one a second
@@ -170,7 +169,7 @@ class _Found:
         if verdict.key not in _NOTHING:
             self.seconds += seconds
         if verdict.budget is not None:
-            known = total([*self.budgets, verdict.budget])
+            known = total_budget([*self.budgets, verdict.budget])
             self.budgets = [] if known is None else [known]
         for one in (verdict, *verdict.also):
             self._put(one.replace(also=(), budget=None), seconds * one.share)
@@ -203,7 +202,7 @@ class _Found:
             for key, (seconds, verdict) in self.parts.items()
             if key in worked or not worked
         ]
-        return ranked(shares).replace(budget=total(self.budgets))
+        return ranked(shares).replace(budget=total_budget(self.budgets))
 
 
 def _grown(verdict: Verdict) -> float:

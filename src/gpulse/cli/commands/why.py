@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ...analysis.diagnosis.running import RunningDiagnosis
-    from ...model.concern import Concern
     from ...model.event import Event
     from ...model.snapshot import Snapshot
-    from ...model.verdict import Diagnosis
+    from ...model.verdict import Concern, Diagnosis
     from ...monitor.presence import Presence
     from ...supervision.code_watch import CodeWatch
     from ..options import Arguments

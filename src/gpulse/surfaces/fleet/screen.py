@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ...model.concern import Concern
     from ...model.fleet import FleetSnapshot
+    from ...model.verdict import Concern
     from ...present.theme import Theme
 
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence

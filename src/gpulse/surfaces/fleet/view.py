@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ...model.catalog import Gpu, Process
-    from ...model.concern import Concern
     from ...model.fleet import FleetSnapshot, HostReport
+    from ...model.verdict import Concern
     from ...present.theme import Theme
 
     Table: TypeAlias = tuple[Line, list[tuple[Line, str | None]]]  # the titles, and rows with the machine of each

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...analysis.summary import GpuSummary
-    from ...model.budget import Budget
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
     from ...model.stacks import CodeLine, Frame, Frames
-    from ...model.verdict import Diagnosis, Verdict
+    from ...model.verdict import Budget, Diagnosis, Verdict
     from ...monitor.measurement import Measurement
 
 _MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly

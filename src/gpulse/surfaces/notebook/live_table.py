@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
-    from ...model.concern import Concern
     from ...model.snapshot import Snapshot
+    from ...model.verdict import Concern
 
 
 _INTERVAL = 1.0  # seconds

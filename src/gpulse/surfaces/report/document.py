@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from ...model.budget import Budget
     from ...model.stacks import TimedStack
+    from ...model.verdict import Budget
     from .charts import ReportChart, Strip
     from .run import Run
 

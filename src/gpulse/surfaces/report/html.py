@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ...model.budget import Budget
+    from ...model.verdict import Budget
     from .document import Block, Cell, Document
     from .run import Run
 

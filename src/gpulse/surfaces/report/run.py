@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from ...analysis.cost import Cost
     from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import GpuSummary, Stats, Summary
-    from ...model.budget import Budget
     from ...model.catalog import Gpu, Process
     from ...model.event import Event
     from ...model.serving import Tariff
     from ...model.snapshot import Snapshot
-    from ...model.verdict import Diagnosis
+    from ...model.verdict import Budget, Diagnosis
     from ...sinks.base import Mark
     from ...store.runs import KeptRun
     from .charts import Timeline

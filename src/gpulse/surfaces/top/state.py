@@ -10,10 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...model.concern import Concern
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.stacks import Stack
+    from ...model.verdict import Concern
     from ...monitor.presence import Presence
     from ...sources.base import Relative
     from ...sources.replay.source import Player, Position

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu
-from gpulse.model.concern import Concern
 from gpulse.model.snapshot import Snapshot
+from gpulse.model.verdict import Concern
 from gpulse.present.theme import Theme
 from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.layout import PANELS, arrange, shape_of, split
