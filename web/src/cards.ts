@@ -7,7 +7,8 @@ import type { Page } from "./page.ts";
 import { seriesId } from "./series.ts";
 import { Sparkline } from "./sparkline.ts";
 import { gpuTitle, place } from "./specs.ts";
-import { GAPS, label, remarks, shortName, silence, who } from "./words.ts";
+import { GAPS } from "./vocabulary.ts";
+import { label, remarks, shortName, silence, who } from "./words.ts";
 import { gpuWord } from "./address.ts";
 
 const SHARES = ["sm_active", "tensor_active", "dram_active"] as const;

@@ -10,7 +10,7 @@ import { Legend } from "./legend.ts";
 import { Marks, type MarkEvents } from "./marks.ts";
 import { MISSING, axisText, durationText, momentText, numberText, periodText } from "./numbers.ts";
 import { faded, lineDash } from "./palette.ts";
-import { combined, statsOf, type Cell, type Frame, type Line } from "./series.ts";
+import { combined, frameNote, statsOf, type Cell, type Frame, type Line } from "./series.ts";
 
 /** One line: which series, what it is called in the legend, and its place in the palette. Lines with one `key` are shown together. */
 export interface LineSpec {
@@ -152,9 +152,9 @@ export class Chart implements Plotted {
     this.frame = frame;
     this.span = span;
     this.happened = events;
-    const empty = !frame.lines.some((line) => line.mean.some((value) => value !== null));
-    this.note.hidden = !note && !empty;
-    setText(this.note, note || (empty ? "No data in this time range." : ""));
+    const text = frameNote(frame, note);
+    this.note.hidden = !text;
+    setText(this.note, text);
     this.draw();
   }
 

@@ -7,8 +7,7 @@ import { heedFingers } from "./gestures.ts";
 import { Marks } from "./marks.ts";
 import { MISSING, axisText, durationText, momentText, numberText, periodText } from "./numbers.ts";
 import { HEAT_DARK, HEAT_LIGHT } from "./palette.ts";
-import type { Frame } from "./series.ts";
-import { statsOf } from "./series.ts";
+import { frameNote, statsOf, type Frame } from "./series.ts";
 import { timeSteps } from "./charts.ts";
 
 const TALLEST = 22; // px of a row
@@ -70,9 +69,9 @@ export class HeatMap implements Plotted {
     this.frame = frame;
     this.span = span;
     this.happened = events;
-    const empty = !frame.lines.some((line) => line.mean.some((value) => value !== null));
-    this.note.hidden = !note && !empty;
-    setText(this.note, note || (empty ? "No data in this time range." : ""));
+    const text = frameNote(frame, note);
+    this.note.hidden = !text;
+    setText(this.note, text);
     this.draw();
   }
 

@@ -28,3 +28,33 @@ export function faded(color: string, opacity: number): string {
       .padStart(2, "0")
   );
 }
+
+/** Colours of an element with the class `gpulse`, read from its style; `apply` after the theme has changed. */
+export class ThemeColors {
+  dark = false;
+  private readonly colors = new Map<string, string>();
+
+  constructor(
+    protected readonly root: HTMLElement,
+    dark: boolean,
+  ) {
+    this.apply(dark);
+  }
+
+  apply(dark: boolean): void {
+    this.dark = dark;
+    this.root.dataset["theme"] = dark ? "dark" : "light";
+    this.colors.clear();
+  }
+
+  /** Return a colour by the name of its custom property. */
+  color(name: string): string {
+    let color = this.colors.get(name);
+    if (color === undefined) this.colors.set(name, (color = getComputedStyle(this.root).getPropertyValue(`--${name}`).trim() || "#888"));
+    return color;
+  }
+
+  line(place: number): string {
+    return lineColor(place, this.dark);
+  }
+}

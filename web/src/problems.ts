@@ -6,7 +6,8 @@ import type { Gpu, Problem, Verdict } from "./contract.ts";
 import { decisions, decisionText } from "./decide.ts";
 import { h, setShown, setText } from "./elements.ts";
 import type { Page } from "./page.ts";
-import { label, placeText, problemFacts, SEVERITIES } from "./words.ts";
+import { SEVERITIES } from "./vocabulary.ts";
+import { label, placeText, problemFacts } from "./words.ts";
 
 const MOST = 4; // problems in sight; the others unfold
 

@@ -344,3 +344,9 @@ function typicalStep(times: number[]): number {
   steps.sort((one, other) => one - other);
   return steps[steps.length >> 1] ?? NaN;
 }
+
+/** Return what is written in place of lines: a note, or that there are none; empty where there are some. */
+export function frameNote(frame: Frame, note: string): string {
+  const empty = !frame.lines.some((line) => line.mean.some((value) => value !== null));
+  return note || (empty ? "No data in this time range." : "");
+}

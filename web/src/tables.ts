@@ -1,6 +1,7 @@
 // A table that sorts and filters: rows change in place, so that a reader's place and selection stay.
 
 import { h, setClass, setText } from "./elements.ts";
+import { MISSING } from "./numbers.ts";
 
 export interface ColumnSpec<Row> {
   key: string;
@@ -111,4 +112,20 @@ function compared<Row>(column: ColumnSpec<Row>, one: Row, other: Row): number {
   if (!column.rank) return column.text(one).localeCompare(column.text(other));
   const [first, second] = [column.rank(one) ?? -Infinity, column.rank(other) ?? -Infinity];
   return first === second ? 0 : first - second;
+}
+
+/** Return the column of a number, sorted by it; a dash where a row has none. */
+export function numberColumn<Row>(key: keyof Row & string, title: string, help: string, text: (value: number) => string): ColumnSpec<Row> {
+  const valueOf = (row: Row) => (typeof row[key] === "number" ? row[key] : undefined);
+  return {
+    key,
+    title,
+    help,
+    number: true,
+    text: (row) => {
+      const value = valueOf(row);
+      return value === undefined ? MISSING : text(value);
+    },
+    rank: valueOf,
+  };
 }

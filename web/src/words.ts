@@ -2,31 +2,9 @@
 
 import type { BudgetPart, Gpu, Problem, Process, Reading } from "./contract.ts";
 import { durationText, MISSING, momentText, numberOf, sizeText, textOf } from "./numbers.ts";
+import { ALARMS, GAPS, STATES, THROTTLE, UNATTRIBUTED, WORTH } from "./vocabulary.ts";
 
 const BUSY = 5; // per cent of utilization from which a GPU counts as busy
-const UNATTRIBUTED = 512 * 2 ** 20; // bytes below which the difference is the driver's own bookkeeping
-const STATES: Record<string, string> = { lost: "lost", timeout: "not responding", asleep: "asleep" };
-const THROTTLE: Record<string, string> = {
-  sw_power_cap: "power cap",
-  hw_slowdown: "hardware slowdown",
-  sw_thermal_slowdown: "too hot",
-  hw_thermal_slowdown: "too hot",
-  hw_power_brake_slowdown: "power brake",
-  applications_clocks_setting: "clocks set lower",
-  sync_boost: "sync boost",
-  display_clock_setting: "display clocks",
-};
-const ALARMS = new Set(["hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"]);
-export const GAPS: Record<string, string> = {
-  unsupported: "this GPU does not have it",
-  denied: "no permission",
-  failed: "cannot be read",
-  lost: "GPU lost",
-  timeout: "not responding",
-  asleep: "GPU asleep",
-  skipped: "not sampled",
-  pending: "after the next sample",
-};
 const NO_FAULTS = new Set(["xid_last", "xids"]); // pending until the driver reports one
 
 /** Say why a value is missing; empty where the server gave no reason. */
@@ -118,8 +96,6 @@ export function who(processes: Process[]): string {
   return `${user} ${textOf(biggest, "name")}${memory === undefined ? "" : ` ${sizeText(memory)}`}${others}`.trim();
 }
 
-export const SEVERITIES: Record<string, string> = { critical: "Critical", warn: "Warning", info: "Info" };
-const WORTH = 60; // seconds of GPU time from which a loss is told
 
 /** Say where a problem is: "GPU 3", "GPUs 0-3, 6", "GPU 0 MIG 1", "Machine". */
 export function placeText(problem: Pick<Problem, "gpus">): string {

@@ -25,7 +25,7 @@ THROTTLE = {
     "sync_boost": "sync boost",
     "display_clock_setting": "display clocks",
 }
-_ALARMS = HEAT | BRAKES
+ALARMS = HEAT | BRAKES
 _STYLES = {"info": "label"}  # other severities are styles of their own
 _HEADROOM = 8  # °C below the limit at which a GPU counts as hot
 
@@ -54,7 +54,7 @@ def severity(metric: Metric, reading: Reading) -> str:
     if metric is Gpu.temperature and isinstance(reading, Gpu):
         return _heat(reading)
     if metric is Gpu.throttle_reasons and isinstance(value, tuple):
-        return "critical" if _ALARMS.intersection(str(word) for word in value) else "calm"
+        return "critical" if ALARMS.intersection(str(word) for word in value) else "calm"
     if not isinstance(value, (int, float)):
         return "calm"
     if metric.critical is not None and value >= metric.critical:
@@ -75,7 +75,7 @@ def throttle_text(gpu: Gpu, worst: bool = False) -> str:
     """Return why a GPU is throttled, or an empty text; being idle is no reason. `worst` names one reason only."""
     reasons = gpu.throttle_reasons or ()
     if worst:
-        return "".join(map(clean, throttle_words(sorted(reasons, key=lambda reason: reason not in _ALARMS))[:1]))
+        return "".join(map(clean, throttle_words(sorted(reasons, key=lambda reason: reason not in ALARMS))[:1]))
     return "".join(map(clean, throttle_words(reasons)))
 
 

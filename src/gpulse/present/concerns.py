@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .theme import Theme
 
 _MARKS = {"critical": ("■", "X"), "warn": ("▲", "!")}
-_WORTH = 60.0  # seconds of GPU time from which a loss is told
+WORTH = 60.0  # seconds of GPU time from which a loss is told
 
 
 def worded(found: Iterable[Concern]) -> list[Concern]:
@@ -57,7 +57,7 @@ def facts(concern: Concern) -> list[str]:
     found = [clean(concern.owner)] if concern.owner else []
     if concern.since is not None and concern.time - concern.since >= 1:
         found.append(f"for {duration_text(concern.time - concern.since)}")
-    if concern.lost >= _WORTH:
+    if concern.lost >= WORTH:
         found.append(f"about {duration_text(concern.lost)} of GPU time lost")
     if concern.expected is not None:
         found.append(f"memory full in {duration_text(max(0.0, concern.expected - concern.time))}")

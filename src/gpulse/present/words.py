@@ -24,9 +24,18 @@ if TYPE_CHECKING:
 
     Note: TypeAlias = tuple[str, str, str]  # a text, its style, and the same in at most NARROWEST cells
 
-_UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
+UNATTRIBUTED = 512 << 20  # bytes below which the difference is the driver's own bookkeeping
 STATES = {state: one.title for state in ("lost", "timeout", "asleep") if (one := of_event(state)) is not None}
 GAPS = {"denied": "no permission", "failed": "cannot be read", "timeout": STATES["timeout"], "lost": STATES["lost"]}
+PAGE_GAPS = {  # of every gap, where there is room for it
+    **GAPS,
+    "unsupported": "this GPU does not have it",
+    "lost": "GPU lost",
+    "asleep": "GPU asleep",
+    "skipped": "not sampled",
+    "pending": "after the next sample",
+}
+SEVERITIES = {"critical": "Critical", "warn": "Warning", "info": "Info"}
 _NEARLY_ALL = 0.95  # of the memory in use: then the memory column already says what the only owner holds
 _CUT = 8  # cells from which a program that does not fit is cut instead of left out
 _NAME = 4  # the same for a user
@@ -179,7 +188,7 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: 
         )
     if in_use(gpu) and (link := below_maximum(gpu)):
         found.append((link_text(link), "warn", "slow PCIe"))
-    if gpu.memory_unattributed and gpu.memory_unattributed >= _UNATTRIBUTED:
+    if gpu.memory_unattributed and gpu.memory_unattributed >= UNATTRIBUTED:
         found.append((f"unattributed {size_text(gpu.memory_unattributed, decimal=decimal)}", "warn", "no owner"))
     if gpu.memory_unified:
         found.append(("unified memory", "label", "unified"))

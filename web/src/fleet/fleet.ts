@@ -6,15 +6,6 @@ import type { FleetProblem, Funnel, Overview, Tick } from "./contract.ts";
 const LATE = 3; // intervals of silence after which what is shown counts as old
 export const DOWN = 254; // bytes of GPUs that do not respond, and of those nobody knows of
 export const UNKNOWN = 255;
-export const STATES: Record<string, string> = {
-  o: "ok",
-  c: "connecting",
-  s: "stale",
-  u: "unreachable",
-  d: "access denied",
-  n: "no GPU",
-  f: "failed",
-};
 
 export class Fleet implements Clocked {
   time = 0;

@@ -1,7 +1,8 @@
 // What is wrong on all machines, the worst first, with a link to each machine.
 
 import { h, setShown, setText } from "../elements.ts";
-import { placeText, problemFacts, SEVERITIES } from "../words.ts";
+import { SEVERITIES } from "../vocabulary.ts";
+import { placeText, problemFacts } from "../words.ts";
 import type { FleetProblem } from "./contract.ts";
 import type { FleetPage } from "./page.ts";
 

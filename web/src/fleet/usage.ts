@@ -1,8 +1,8 @@
 // Usage: GPU hours, idle share, energy and cost by user, job, host and day.
 
 import { h, setText } from "../elements.ts";
-import { MISSING, energyText, momentText, periodText, zoneText } from "../numbers.ts";
-import { SortedTable, type ColumnSpec } from "../tables.ts";
+import { energyText, momentText, periodText, zoneText } from "../numbers.ts";
+import { numberColumn, SortedTable, type ColumnSpec } from "../tables.ts";
 import type { Row, UsageAnswer } from "./contract.ts";
 import { Asking, ranges, type FleetPage, type FleetView } from "./page.ts";
 
@@ -17,14 +17,7 @@ const hours = (value: number) => (value >= 99.95 ? value.toFixed(0) : value >= 0
 const money = (value: number) => value.toLocaleString("en", { minimumFractionDigits: 2, maximumFractionDigits: value && value < 0.1 ? 4 : 2 });
 
 function columnsOf(by: string, priced: boolean, currency: string): ColumnSpec<Row>[] {
-  const number = (key: string, title: string, help: string, text: (value: number) => string): ColumnSpec<Row> => ({
-    key,
-    title,
-    help,
-    number: true,
-    text: (row) => (typeof row[key] === "number" ? text(row[key] as number) : MISSING),
-    rank: (row) => (typeof row[key] === "number" ? (row[key] as number) : undefined),
-  });
+  const number = numberColumn<Row>;
   const whole = by === "host" || by === "day";
   const unit = currency ? ` (${currency})` : "";
   return [

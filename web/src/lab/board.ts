@@ -18,7 +18,8 @@ import { label } from "../words.ts";
 import type { PanelKind } from "./panels.ts";
 import type { Session, Watcher } from "./session.ts";
 import { freshAddress } from "./session.ts";
-import { ThemeColors, isDark } from "./theme.ts";
+import { ThemeColors } from "../palette.ts";
+import { isDark } from "./theme.ts";
 
 const BRUSH_EVERY = 20_000; // ms
 const NARROW = 620; // px, as in lab.css

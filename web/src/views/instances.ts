@@ -4,7 +4,8 @@ import type { Gpu, Process } from "../contract.ts";
 import { Meter, h, setClass, setShown, setText } from "../elements.ts";
 import { MISSING, numberOf, ofText, severity, sizeText, textOf } from "../numbers.ts";
 import type { Page } from "../page.ts";
-import { GAPS, label } from "../words.ts";
+import { GAPS } from "../vocabulary.ts";
+import { label } from "../words.ts";
 
 const ACTIVITY: [string, string][] = [
   ["sm_active", "SM"],

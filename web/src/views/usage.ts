@@ -6,7 +6,7 @@ import { h, setText } from "../elements.ts";
 import { MISSING, durationText, energyText, momentText, periodText, sizeText, zoneText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { StackedChart, type Band } from "../stacked.ts";
-import { SortedTable, type ColumnSpec } from "../tables.ts";
+import { numberColumn, SortedTable, type ColumnSpec } from "../tables.ts";
 import { label } from "../words.ts";
 import { instanceLabel } from "./instances.ts";
 
@@ -38,14 +38,7 @@ export function bandsOf(rows: UsageRow[], pick: (row: UsageRow) => (number | nul
 }
 
 function columnsOf(page: Page, by: string): ColumnSpec<UsageRow>[] {
-  const number = (key: keyof UsageRow, title: string, help: string, text: (value: number) => string): ColumnSpec<UsageRow> => ({
-    key,
-    title,
-    help,
-    number: true,
-    text: (row) => (typeof row[key] === "number" ? text(row[key] as number) : MISSING),
-    rank: (row) => (typeof row[key] === "number" ? (row[key] as number) : undefined),
-  });
+  const number = numberColumn<UsageRow>;
   const words = (key: keyof UsageRow, title: string, more: object = {}): ColumnSpec<UsageRow> => ({
     key,
     title,
