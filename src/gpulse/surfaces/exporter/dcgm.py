@@ -9,6 +9,7 @@ from ...model.metric import Flag, Number
 from ...model.select import Wanted
 from ...present.exposition import DOWN, Family, labels
 from ...units import BYTES, JOULE, PERCENT
+from ...value import Value
 from .counters import owners
 from .tenants import tenant_labels
 
@@ -72,16 +73,13 @@ DCGM_WANTED = Wanted(
 )
 
 
-class _Card:
+class _Card(Value):
     """A GPU or MIG instance: the name its counters have, itself, the GPU it is part of, and its labels."""
 
-    __slots__ = ("gpu", "name", "text", "whole")
-
-    def __init__(self, name: str, gpu: Gpu, whole: Gpu | None, text: str) -> None:
-        self.name = name
-        self.gpu = gpu
-        self.whole = whole
-        self.text = text
+    name: str
+    gpu: Gpu
+    whole: Gpu | None
+    text: str
 
 
 def dcgm_families(snapshot: Snapshot, counters: Counters, owned: Owners) -> Iterator[Family]:
@@ -96,11 +94,12 @@ def dcgm_families(snapshot: Snapshot, counters: Counters, owned: Owners) -> Iter
     there = [card for card in cards if (card.whole or card.gpu).state not in DOWN]
     for key, field in FIELDS.items():
         metric = GPU_METRICS[key]
-        told = [(card.gpu, card.text) for card in _once(there, key)]
+        told = [(card.gpu, card.text) for card in _without_sums(there, key)]
         yield Family(field, "counter" if metric.kind == "counter" else "gauge", metric.help, _samples(metric, told))
     yield from _xids(cards, counters)
     whole = [card for card in there if card.whole is None]
-    yield from _reasons([(card.gpu, card.text) for card in whole])
+    masks = reason_masks([(card.gpu, card.text) for card in whole])
+    yield from (Family(field, "gauge", "Throttle reasons as a bit mask.", masks) for field in _REASON_FIELDS)
     yield from _grown(whole, counters)
     licenses = ((card.text, 0.0) for card in whole if card.gpu.virtualization_mode not in (None, "vgpu"))
     yield Family(
@@ -110,7 +109,7 @@ def dcgm_families(snapshot: Snapshot, counters: Counters, owned: Owners) -> Iter
     yield Family("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0 healthy, 10 warning, 20 failed.", well)
 
 
-def _once(cards: list[_Card], key: str) -> list[_Card]:
+def _without_sums(cards: list[_Card], key: str) -> list[_Card]:
     """Return who says a metric: a divided GPU only where its instances do not, or a sum would count it twice."""
     said = {id(card.whole) for card in cards if card.whole is not None and card.gpu.get(key) is not None}
     return [card for card in cards if id(card.gpu) not in said]
@@ -195,17 +194,16 @@ def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> Iterator[tuple[str,
             yield text, round(value * scale) if whole else value * scale
 
 
-def _reasons(gpus: list[tuple[Gpu, str]]) -> Iterator[Family]:
+def reason_masks(gpus: list[tuple[Gpu, str]], key: str = "throttle_reasons") -> list[tuple[str, float]]:
+    """Return the throttle reasons at a key of each GPU as NVML's bit mask."""
     from ...sources.nvidia.readers import THROTTLE_WORDS
 
     bits = {word: bit for bit, word in THROTTLE_WORDS.items()}
-    samples = [
-        (text, float(sum(bits.get(word, 0) for word in words)))
-        for words, text in ((gpu.throttle_reasons, text) for gpu, text in gpus)
-        if words is not None
+    return [
+        (text, float(sum(bits.get(str(word), 0) for word in words)))
+        for gpu, text in gpus
+        if isinstance(words := gpu.get(key), tuple)
     ]
-    for field in _REASON_FIELDS:
-        yield Family(field, "gauge", "Throttle reasons as a bit mask.", samples)
 
 
 def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, owned: Owners) -> str:

@@ -95,7 +95,7 @@ class Owners:
         return pairs if self._processes.admits((gpu.uuid, *pairs)) else None
 
     def _given(self, gpu: Gpu) -> Sequence[Assignment]:
-        return () if self.tenants is None else self.tenants.of(gpu)
+        return () if self.tenants is None else self.tenants.assigned(gpu)
 
 
 class Member:
@@ -180,16 +180,14 @@ def _ports(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     for key, word in (("port_rx", "receive"), ("port_tx", "transmit")):
         moved = [(text, round(counters.bytes[port, key])) for _, port, text in ports if (port, key) in counters.bytes]
         yield Family(f"gpulse_host_port_{word}_bytes_total", "counter", HOST_METRICS[key].help, moved)
-    states = host.port_states or ()
-    up = [(text, float(states[at] == "active")) for at, _, text in ports if at < len(states)]
-    yield Family("gpulse_host_port_up", "gauge", "Whether the port is active.", up)
-    speeds, losses, errors = host.port_speeds or (), host.port_downs or (), host.port_errors or ()
-    fast = [(text, speeds[at]) for at, _, text in ports if at < len(speeds)]
-    yield Family("gpulse_host_port_speed_bytes_per_second", "gauge", HOST_METRICS["port_speeds"].help, fast)
-    lost = [(text, losses[at]) for at, _, text in ports if at < len(losses)]
-    yield Family("gpulse_host_port_link_losses_total", "counter", HOST_METRICS["port_downs"].help, lost)
-    wrong = [(text, errors[at]) for at, _, text in ports if at < len(errors)]
-    yield Family("gpulse_host_port_errors_total", "counter", HOST_METRICS["port_errors"].help, wrong)
+    for name, kind, help, values in (
+        ("up", "gauge", "Whether the port is active.", [float(state == "active") for state in host.port_states or ()]),
+        ("speed_bytes_per_second", "gauge", HOST_METRICS["port_speeds"].help, host.port_speeds or ()),
+        ("link_losses_total", "counter", HOST_METRICS["port_downs"].help, host.port_downs or ()),
+        ("errors_total", "counter", HOST_METRICS["port_errors"].help, host.port_errors or ()),
+    ):
+        samples = [(text, values[at]) for at, _, text in ports if at < len(values)]
+        yield Family(f"gpulse_host_port_{name}", kind, help, samples)  # type: ignore[arg-type]
 
 
 def diagnosis_families(snapshot: Snapshot, judged: Callable[[], Diagnosis]) -> Iterator[Family]:

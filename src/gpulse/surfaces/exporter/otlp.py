@@ -132,43 +132,41 @@ class OtlpPush:
         down: bool = False,
     ) -> None:
         """Create an instrument that reads `points` of each responding GPU, with `down` also of the others."""
+
+        def read(snapshot: Snapshot) -> Iterator[Point]:
+            for owner, gpu, whole in owners(snapshot):
+                if down or (whole or gpu).state not in DOWN:
+                    for value, attributes in points(owner, gpu):
+                        yield value, {**_attributes(gpu, whole), **attributes}
+
+        self._create(meter, kind, name, unit, help, read)
+
+    def _observe_servers(self, meter: Any, metric: Metric) -> None:
+        """Create an instrument that reads one metric of each model server."""
+
+        def read(snapshot: Snapshot) -> Iterator[Point]:
+            for server in snapshot.serving:
+                if isinstance(value := server.get(metric.key), (int, float)):
+                    attributes = {f"gpulse.{key}": text for key, text in server_labels(server)}
+                    yield round(value * metric.unit.base, 9), attributes
+
+        self._create(meter, "gauge", f"gpulse.serving.{metric.key}", _UNITS.get(metric.unit, "1"), metric.help, read)
+
+    def _create(
+        self, meter: Any, kind: str, name: str, unit: str, help: str, read: Callable[[Snapshot], Iterable[Point]]
+    ) -> None:
         observation = load("opentelemetry.metrics", _PACKAGE).Observation
 
         def callback(_: Any) -> list[Any]:
             try:
                 with self._lock:
-                    return [
-                        observation(value, {**_attributes(gpu, whole), **attributes})
-                        for owner, gpu, whole in (owners(self._latest) if self._latest is not None else ())
-                        if down or (whole or gpu).state not in DOWN
-                        for value, attributes in points(owner, gpu)
-                    ]
+                    return [] if self._latest is None else [observation(*point) for point in read(self._latest)]
             except Exception:  # noqa: BLE001
                 # the SDK would go on too, but print a traceback with every push
                 self._failures[name] = self._failures.get(name, 0) + 1
                 return []
 
         getattr(meter, f"create_observable_{kind}")(name, [callback], unit=unit, description=help)
-
-    def _observe_servers(self, meter: Any, metric: Metric) -> None:
-        """Create an instrument that reads one metric of each model server."""
-        observation = load("opentelemetry.metrics", _PACKAGE).Observation
-
-        def callback(_: Any) -> list[Any]:
-            with self._lock:
-                servers = () if self._latest is None else self._latest.serving
-                return [
-                    observation(
-                        round(value * metric.unit.base, 9),
-                        {f"gpulse.{key}": text for key, text in server_labels(server)},
-                    )
-                    for server in servers
-                    if isinstance(value := server.get(metric.key), (int, float))
-                ]
-
-        unit = _UNITS.get(metric.unit, "1")
-        name = f"gpulse.serving.{metric.key}"
-        meter.create_observable_gauge(name, [callback], unit=unit, description=metric.help)
 
     def _moved(self, link: str) -> Callable[[str, Gpu], Iterator[Point]]:
         def points(owner: str, gpu: Gpu) -> Iterator[Point]:

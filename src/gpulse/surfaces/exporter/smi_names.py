@@ -7,6 +7,7 @@ from ...model.metric import Flag, Number
 from ...model.select import Wanted
 from ...present.exposition import DOWN, Family, labels
 from ...units import BYTES, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
+from .dcgm import reason_masks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,22 +80,13 @@ def _of_metric(metric: Metric, gpus: list[tuple[Gpu, str]]) -> Family:
 
 def _reasons(gpus: list[tuple[Gpu, str]]) -> Iterator[Family]:
     """Yield each reason under the new and the old name of the field, and all of them as a bit mask."""
-    from ...sources.nvidia.readers import THROTTLE_WORDS
-
-    bits = {word: bit for bit, word in THROTTLE_WORDS.items()}
     for prefix in ("nvidia_smi_clocks_event_reasons", "nvidia_smi_clocks_throttle_reasons"):
         for field, key in (("active", "throttle_reasons"), ("supported", "throttle_reasons_supported")):
-            masks = [
-                (text, float(sum(bits.get(str(word), 0) for word in words)))
-                for gpu, text in gpus
-                if isinstance(words := gpu.get(key), tuple)
-            ]
-            yield Family(f"{prefix}_{field}", "gauge", GPU_METRICS[key].help, masks)
+            yield Family(f"{prefix}_{field}", "gauge", GPU_METRICS[key].help, reason_masks(gpus, key))
         for reason in _REASONS:
-            held = [
-                (text, float(reason in gpu.throttle_reasons)) for gpu, text in gpus if gpu.throttle_reasons is not None
-            ]
-            yield Family(f"{prefix}_{reason}", "gauge", "Whether this lowers the clocks.", held)
+            told = ((text, gpu.throttle_reasons) for gpu, text in gpus)
+            samples = [(text, float(reason in words)) for text, words in told if words is not None]
+            yield Family(f"{prefix}_{reason}", "gauge", "Whether this lowers the clocks.", samples)
 
 
 def _uuid(gpu: Gpu) -> str:

@@ -53,7 +53,7 @@ class Tenants:
         if self._thread is not None:
             self._thread.join(seconds)
 
-    def of(self, gpu: Gpu) -> Sequence[Assignment]:
+    def assigned(self, gpu: Gpu) -> Sequence[Assignment]:
         """Return who was given this GPU or MIG instance: several if they share it in turns."""
         known = self._known.get(gpu.uuid or "")
         if known is None and gpu.vendor == "nvidia" and (minor := gpu.minor_number) is not None:
@@ -89,15 +89,15 @@ def owner_of_gpu(processes: Iterable[Process], given: Sequence[Assignment]) -> P
 
     Empty if neither is known.
     """
-    held: dict[Owner, float] = {}
+    memory: dict[Owner, float] = {}
     for process in processes:
         owner = process.user, process.job, process.container, process.pod
         if any(owner):
-            held[owner] = held.get(owner, 0.0) + (process.memory_used or 0)
-    if not held and not given:
+            memory[owner] = memory.get(owner, 0.0) + (process.memory_used or 0)
+    if not memory and not given:
         return []
     nobody: Owner = (None, None, None, None)
-    owner = max(held, key=lambda owner: (held[owner], tuple(part or "" for part in owner)), default=nobody)
+    owner = max(memory, key=lambda owner: (memory[owner], tuple(part or "" for part in owner)), default=nobody)
     return _pairs(*owner, _matching(owner[3], given) or (given[0] if given else None))
 
 
@@ -111,7 +111,7 @@ def tenant_labels(gpu: Gpu, whole: Gpu | None, tenants: Tenants | None) -> Pairs
     processes = gpu.processes if whole is not None else tuple(gpu.all_processes())
     named = [process for process in processes if process.pod]
     most = max(named, key=lambda process: process.memory_used or 0, default=None)
-    given = tenants.of(gpu) if tenants is not None else ()
+    given = tenants.assigned(gpu) if tenants is not None else ()
     if given:
         one = _matching(None if most is None else most.pod, given) or given[0]
         return [("namespace", one.namespace), ("pod", one.pod), ("container", one.container)]
