@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from bench.machine import ROOT, machine
 from gpulse.model.codec import to_line
-from gpulse.model.presets import EVIDENCE, HOST_CURVES, PROCESS_EVIDENCE, SCREEN, TRACES, USERS
+from gpulse.model.presets import EVIDENCE, GLANCE, HOST_CURVES, PROCESS_EVIDENCE, TRACES, USERS
 from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.sampling.clock import SystemClock
 from gpulse.sampling.sampler import Sampler
@@ -25,11 +25,11 @@ LINES = 600
 SHOWN = (*USERS, "command", "running_time", "cpu_percent", "tree_cpu_percent", "children", "sm_utilization")
 THROTTLING = ("throttle_time_power_cap", "throttle_time_thermal")
 SCREENS = {
-    "what a screen shows": Wanted(SCREEN, SHOWN, HOST_CURVES),
-    "and the evidence of processes": Wanted(SCREEN, (*SHOWN, *PROCESS_EVIDENCE), HOST_CURVES),
-    "and traces of utilization: all evidence": Wanted((*SCREEN, *EVIDENCE), (*SHOWN, *PROCESS_EVIDENCE), HOST_CURVES),
-    "and traces of power": Wanted((*SCREEN, *TRACES), (*SHOWN, *PROCESS_EVIDENCE), HOST_CURVES),
-    "what a screen shows, and two throttling times": Wanted((*SCREEN, *THROTTLING), SHOWN, HOST_CURVES),
+    "what a screen shows": Wanted(GLANCE, SHOWN, HOST_CURVES),
+    "and the evidence of processes": Wanted(GLANCE, (*SHOWN, *PROCESS_EVIDENCE), HOST_CURVES),
+    "and traces of utilization: all evidence": Wanted((*GLANCE, *EVIDENCE), (*SHOWN, *PROCESS_EVIDENCE), HOST_CURVES),
+    "and traces of power": Wanted((*GLANCE, *TRACES), (*SHOWN, *PROCESS_EVIDENCE), HOST_CURVES),
+    "what a screen shows, and two throttling times": Wanted((*GLANCE, *THROTTLING), SHOWN, HOST_CURVES),
 }
 NO_OWNERS = EVERYTHING.gpu - {"memory_unattributed"}
 RECORDINGS = {

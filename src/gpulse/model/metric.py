@@ -30,11 +30,12 @@ class Metric:
     `low` and `high` are the plausible range: a value outside is dropped. `warn` and `critical` set its color.
     `window` is the time that one value of a rate, share or mean covers; empty for what is read at one moment.
     `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's current name.
+    `presets` are the words of `model/presets.py` for the surfaces that it belongs to, apart from those that show every metric.
     """
 
     __slots__ = (
-        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "low", "otel", "short", "smi", "title", "unit",
-        "warn", "window",
+        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "low", "otel", "presets", "short", "smi", "title",
+        "unit", "warn", "window",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,7 @@ class Metric:
         warn: float | None = None,
         critical: float | None = None,
         window: str = "",
+        presets: str = "",
     ) -> None:
         self.key = ""
         self.title = title
@@ -72,6 +74,7 @@ class Metric:
         self.warn = warn
         self.critical = critical
         self.window = window
+        self.presets = presets
 
     def __set_name__(self, owner: type[Reading], name: str) -> None:
         self.key = name

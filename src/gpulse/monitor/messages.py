@@ -9,7 +9,7 @@ import os
 import time
 
 from ..errors import RecordingError
-from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, LOGGED, PROCESS_EVIDENCE, TIMED_POWER
+from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, PROCESS_EVIDENCE, TIMED_POWER, TRAINING
 from ..value import Value
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ class Request(Value):
         from ..analysis.diagnosis.wanted import WANTED
 
         traced = TIMED_POWER if self.stacks else ()
-        return WANTED.gpu.union(EVIDENCE, traced, LOGGED if self.metrics is None else self.metrics)
+        return WANTED.gpu.union(EVIDENCE, traced, TRAINING if self.metrics is None else self.metrics)
 
     @property
     def asked_of_processes(self) -> frozenset[str]:

@@ -10,9 +10,9 @@ from math import isfinite
 
 from ..analysis.clock import ClockWatch
 from ..analysis.events import EventDetector
+from ..model import presets
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number
-from ..model.presets import LOGGED
 from ..model.stacks import StackWriter
 from ..model.visible import by_uuid
 from ..sinks.base import Sample
@@ -168,7 +168,7 @@ class Tags:
     ) -> None:
         self._energy = energy or EnergySinceStart()
         self._ordinals = None if ordinals is None else {uuid: at for at, uuid in enumerate(ordinals)}
-        self._keys = frozenset(LOGGED if keys is None else keys)
+        self._keys = frozenset(presets.TRAINING if keys is None else keys)
         self._own = OwnTags(self._ordinals) if keys is None else None
         self.texts: dict[str, str] = dict(TRAINING)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..analysis.events import EventDetector
 from ..model.catalog import Gpu, Process
-from ..model.presets import LOGGED
+from ..model.presets import TRAINING
 from ..model.select import EVERYTHING, Wanted
 from ..sampling.clock import ManualClock
 from ..sampling.sampler import Sampler
@@ -22,7 +22,7 @@ _EVERY = 120.0  # seconds between samples: a night is simulated in about a secon
 _SWEEP_ENDS, _LOST, _RESET = 6.2, 6.2, 6.75  # hours after the start
 _IDENTITY = ("index", "uuid", "name", "vendor", "serial", "pci_bus_id", "topology")
 _WANTED = Wanted(
-    (*LOGGED, *_IDENTITY, "memory_total", "power_limit", "throttle_reasons", "xid_last"),
+    (*TRAINING, *_IDENTITY, "memory_total", "power_limit", "throttle_reasons", "xid_last"),
     EVERYTHING.process,
     EVERYTHING.host,
 )

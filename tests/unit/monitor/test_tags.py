@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 
 from gpulse.model.catalog import Gpu, Host, Process
-from gpulse.model.presets import LOGGED
+from gpulse.model.presets import TRAINING
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.messages import HOST_CONSTANTS, AgentSample
@@ -77,7 +77,7 @@ def test_every_value_of_any_snapshot_is_a_number_with_a_text(snapshot: Snapshot)
     for tag, value in tags.values(AgentSample(0.0, snapshot, None)).items():
         group, key = tag.split("/")
         assert isinstance(value, (int, float))
-        assert key in LOGGED if group.startswith("gpu") else key not in HOST_CONSTANTS
+        assert key in TRAINING if group.startswith("gpu") else key not in HOST_CONSTANTS
         assert tags.texts[tag]
 
 

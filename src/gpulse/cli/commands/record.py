@@ -89,10 +89,10 @@ def _wanted(arguments: Arguments) -> Wanted:
     everything = arguments.processes or arguments.history is not None
     if arguments.metrics == [SCREEN_METRICS]:
         from ...analysis.diagnosis.wanted import WANTED
-        from ...model.presets import CURVES, SCREEN
+        from ...model.presets import CURVES, GLANCE
 
         listed = EVERYTHING.process if everything else WANTED.process
-        return Wanted(WANTED.gpu.union(SCREEN, CURVES, _ON_SCREEN), listed, EVERYTHING.host, serving=True)
+        return Wanted(WANTED.gpu.union(GLANCE, CURVES, _ON_SCREEN), listed, EVERYTHING.host, serving=True)
     if arguments.metrics:
         keys = [metric_named(name).key for name in arguments.metrics]
         return Wanted(keys, EVERYTHING.process if everything else None, ("name",))

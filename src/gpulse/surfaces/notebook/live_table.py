@@ -11,7 +11,7 @@ from ...analysis.concerns import concerns
 from ...analysis.diagnosis.live import LiveDiagnosis
 from ...analysis.diagnosis.wanted import WANTED
 from ...model.catalog import Process
-from ...model.presets import SCREEN
+from ...model.presets import GLANCE
 from ...model.select import Wanted
 from ...monitor.report import gpu_line
 from ...present.cells import value_text
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _INTERVAL = 1.0  # seconds
 _LONGEST = 1800.0  # seconds; while no browser is open, the Jupyter server keeps every picture in memory
-_WANTED = WANTED | Wanted(SCREEN, ("host_memory", "cpu_percent"))
+_WANTED = WANTED | Wanted(GLANCE, ("host_memory", "cpu_percent"))
 _MOST = 12  # processes
 _HEADS = ("Processes on GPUs", "PID", "User", "GPU", "Memory", "SM", "CPU", "Host memory")
 _UP, _CLEAR = "\x1b[{}F", "\x1b[J"

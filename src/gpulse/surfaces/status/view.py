@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...model import presets
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
 from ...model.metric import Number
-from ...model.presets import SCREEN, USERS
 from ...model.select import Wanted
 from ...present.cells import severity, value_text
 from ...present.line import Line, table_lines
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
-GLANCE = Wanted(SCREEN, USERS, ("name", "load", "memory_used", "memory_total"), serving=True)
+GLANCE = Wanted(presets.GLANCE, presets.USERS, ("name", "load", "memory_used", "memory_total"), serving=True)
 STAYING = Wanted(gpu=("xid_last", "xids"))
 PROCESSES = Wanted(process=PROCESS_METRICS)
 _MOST_CARDS = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...model.condition import CONDITIONS
-from ...model.presets import EVIDENCE, HOST_CURVES, HOST_VIEW, PROCESS_EVIDENCE, SCREEN, USERS
+from ...model.presets import EVIDENCE, GLANCE, HOST_CURVES, HOST_VIEW, PROCESS_EVIDENCE, USERS
 from ...model.process_filter import ProcessFilter
 from ...model.select import Wanted
 from .processes import filter_text
@@ -40,7 +40,7 @@ _ENGINES = ("encoder_utilization", "decoder_utilization", "video_utilization")  
 def wanted(state: State) -> Wanted:
     """Return what the screen shows now and so needs."""
     shown = () if "charts" in state.hidden else state.settings.charts
-    gpu = {*SCREEN, *_JUDGED, *EVIDENCE, *_WATCHED, *_ENGINES, "xid_last", "xids", "fan_speed", *shown}
+    gpu = {*GLANCE, *_JUDGED, *EVIDENCE, *_WATCHED, *_ENGINES, "xid_last", "xids", "fan_speed", *shown}
     process = {*USERS, *PROCESS_EVIDENCE, "command"}
     if "processes" not in state.hidden:
         process |= {key for key in (*state.settings.columns, state.sort, *dict(state.ties)) if key != "gpu"}
