@@ -84,15 +84,6 @@ CHANGES = {
     "-mig": True, "--multi-instance-gpu": True, "-gtt": True, "--gpu-target-temp": True,
     "-den": True, "--dram-encryption": True, "--set-hostname": True, "-t": True, "--toggle-led": True,
 }  # fmt: skip
-# The same under `mig` and `nvlink`.
-MIG_CHANGES = frozenset({
-    "-cgi", "--create-gpu-instance", "-dgi", "--destroy-gpu-instance", "-cci", "--create-compute-instance",
-    "-dci", "--destroy-compute-instance", "-C", "--default-compute-instance",
-})  # fmt: skip
-NVLINK_CHANGES = frozenset({
-    "-sc", "--setcontrol", "-r", "--resetcounters", "-re", "--reseterrorcounters", "-sLowPwrThres",
-    "--setLowPowerThreshold", "-sBwMode", "--setBandwidthMode", "-sLWidth", "--setLinkWidth",
-})  # fmt: skip
 # Commands of nvidia-smi that gpulse has no answer to, with what it offers instead.
 INSTEAD = {
     "daemon": "`gpulse record` keeps samples in a file",

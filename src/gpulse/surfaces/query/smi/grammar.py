@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ....value import Value
 from . import failure
 from .failure import CHANGES, INSTEAD, INVALID, SmiExit, changes_state, unknown_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 QUERIES = (
     "--query-gpu", "--query-compute-apps", "--query-accounted-apps", "--query-supported-clocks",
@@ -23,9 +24,6 @@ _VALUED = frozenset({"--id", "--loop-ms", "--filename", "--display", "--format",
 _SWITCHES = frozenset({
     "--query", "--xml-format", "--dtd", "--unit", "--list-gpus", "--list-excluded-gpus", "--help", "--columns",
     "--version", "--error-on-warning", *(f"--help-{query[2:]}" for query in QUERIES),
-})  # fmt: skip
-COMMANDS = frozenset({
-    "dmon", "pmon", "topo", "nvlink", "mig", "vgpu", "clocks", "compute-policy", "boost-slider", "conf-compute", "encodersessions",
 })  # fmt: skip
 _OTHERS = frozenset({
     *INSTEAD, "drain", "c2c", "fbcsessions", "power-hint", "base-clocks", "gpm", "pci", "power-smoothing", "power-profiles", "prm",
@@ -152,19 +150,64 @@ def _interval(text: str, per_second: int) -> float:
     return seconds
 
 
-_WITHOUT_VALUE = frozenset({"--help"})
-_ABOUT = {
-    "boost-slider": "List the boost sliders.",
-    "clocks": "Query clock information.",
-    "compute-policy": "List the compute policies.",
-    "conf-compute": "Display the state of confidential computing.",
-    "dmon": "Display GPU statistics in scrolling columns.",
-    "encodersessions": "Display the video encoder sessions.",
-    "mig": "List MIG profiles and instances.",
-    "nvlink": "Display NVLink information.",
-    "pmon": "Display process statistics in scrolling columns.",
-    "topo": "Display how GPUs, CPUs and network devices are connected.",
-}
+class Subcommand(Value):
+    """What nvidia-smi calls a command: its options by their short names, and those that gpulse refuses.
+
+    `changes` change the machine, `absent` gpulse does not have, `unreadable` NVML has no call for. One that is not `alone` has an answer
+    only to options; a word that is no option ends it with exit code 2 if it is `strict`, else with the usage and 0.
+    """
+
+    about: str
+    flags: dict[str, str]
+    changes: str = ""
+    absent: str = ""
+    unreadable: str = ""
+    alone: bool = False
+    strict: bool = True
+
+
+_COMMON = {"-h": "--help", "-i": "--id"}
+_SCROLL_FLAGS = {
+    "-i": "--id", "-d": "--delay", "-c": "--count", "-s": "--select", "-o": "--options", "-f": "--filename",
+    "--format": "--format", "--gpm-metrics": "--gpm-metrics", "--gpm-options": "--gpm-options", "-h": "--help",
+}  # fmt: skip
+_SUBCOMMANDS = {
+    "dmon": Subcommand("Display GPU statistics in scrolling columns.", _SCROLL_FLAGS, alone=True, strict=False),
+    "pmon": Subcommand("Display process statistics in scrolling columns.", _SCROLL_FLAGS, alone=True, strict=False),
+    "topo": Subcommand("Display how GPUs, CPUs and network devices are connected.", {
+        "-m": "--matrix", "-mp": "--matrix_pci", "-i": "--id", "-c": "--cpu", "-n": "--nearest_gpus", "-p": "--gpu_path",
+        "-p2p": "--p2pstatus", "-C": "--get-numa-id-of-nearby-cpu", "-M": "--get-numa-id-of-nearby-mem",
+        "-gnid": "--gpu-numa-id", "-h": "--help"}, alone=True),
+    "nvlink": Subcommand("Display NVLink information.", {
+        **_COMMON, "-l": "--link", "-s": "--status", "-c": "--capabilities", "-p": "--pcibusid", "-R": "--remotelinkinfo",
+        "-e": "--errorcounters", "-gt": "--getthroughput"},
+        changes="-sc --setcontrol -r --resetcounters -re --reseterrorcounters -sLowPwrThres --setLowPowerThreshold -sBwMode "
+                "--setBandwidthMode -sLWidth --setLinkWidth"),
+    "mig": Subcommand("List MIG profiles and instances.", {
+        **_COMMON, "-gi": "--gpu-instance-id", "-ci": "--compute-instance-id", "-lgip": "--list-gpu-instance-profiles",
+        "-lgi": "--list-gpu-instances", "-lci": "--list-compute-instances"},
+        changes="-cgi --create-gpu-instance -dgi --destroy-gpu-instance -cci --create-compute-instance -dci "
+                "--destroy-compute-instance -C --default-compute-instance",
+        absent="-lgipp --list-gpu-instance-possible-placements -lcip --list-compute-instance-profiles -lcipp "
+               "--list-compute-instance-possible-placements"),
+    "clocks": Subcommand("Query clock information.", _COMMON, unreadable="--sync-boost-list",
+        changes="--sync-boost-add --sync-boost-remove -som --sparse-operation-mode"),
+    "compute-policy": Subcommand("List the compute policies.", {**_COMMON, "-l": "--list"}, changes="--set-timeslice"),
+    "boost-slider": Subcommand("List the boost sliders.", {**_COMMON, "-l": "--list"}, changes="--vboost"),
+    "conf-compute": Subcommand("Display the state of confidential computing.", {
+        **_COMMON, "-gc": "--get-cpu-caps", "-gg": "--get-gpus-caps", "-d": "--get-devtools-mode", "-e": "--get-environment",
+        "-f": "--get-cc-feature", "-gm": "--get-mem-size-info", "-grs": "--get-gpus-ready-state",
+        "-gkr": "--get-key-rotation-threshold-info", "-mgm": "--get-multigpu-mode", "-q": "--query-conf-compute"},
+        changes="-sm --set-unprotected-mem-size -srs --set-gpus-ready-state -skr --set-key-rotation-max-attacker-advantage"),
+    "encodersessions": Subcommand("Display the video encoder sessions.", {**_COMMON, "-l": "--loop"}, alone=True),
+}  # fmt: skip
+COMMANDS = frozenset({*_SUBCOMMANDS, "vgpu"})
+# Options that limit an answer and ask for none, and those that take a value.
+_LIMITS = frozenset({"--help", "--id", "--link", "--loop", "--gpu-instance-id", "--compute-instance-id"})
+_WITH_VALUE = (_LIMITS - {"--help"}) | {
+    "--delay", "--count", "--select", "--options", "--filename", "--format", "--gpm-metrics", "--gpm-options", "--cpu",
+    "--nearest_gpus", "--p2pstatus", "--getthroughput",
+}  # fmt: skip
 # What an option does, under every command that has it.
 _MEANINGS = {
     "--help": "Display help information",
@@ -216,29 +259,23 @@ _MEANINGS = {
 class Options:
     """The options given to a subcommand, by their long names."""
 
-    def __init__(
-        self,
-        command: str,
-        flags: Mapping[str, str],
-        words: Sequence[str],
-        switches: frozenset[str] = _WITHOUT_VALUE,
-        *,
-        strict: bool = False,
-    ) -> None:
-        """Read the words; `flags` takes short names to long ones, `switches` are those without a value.
-
-        Raises SmiExit for -h and for a word that is no option: with the usage and exit code 0, or with `strict`, as
-        topo, nvlink and mig do, with exit code 2.
-        """
-        self._strict = strict
-        self._command = command
-        self._flags = flags
-        self._switches = switches | _WITHOUT_VALUE
+    def __init__(self, command: str, words: Sequence[str]) -> None:
+        """Read the words; raise SmiExit for -h, for what is refused and for a word that is no option."""
+        self._name = command
+        self._command = _SUBCOMMANDS[command]
         self._given: dict[str, str] = {}
+        flags = {word.partition("=")[0] for word in words}
+        for refused, refusal in (
+            (self._command.changes, failure.changes_state),
+            (self._command.absent, unknown_command),
+            (self._command.unreadable, failure.unreadable),
+        ):
+            if not flags.isdisjoint(refused.split()):
+                raise refusal([command, *words])
         at = 0
         while at < len(words):
             at = self._take(words, at)
-        if "--help" in self._given:
+        if "--help" in self._given or not (self._command.alone or self._given.keys() - _LIMITS):
             raise SmiExit(self.usage(), 0)
 
     def __contains__(self, name: str) -> bool:
@@ -267,31 +304,25 @@ class Options:
 
     def usage(self) -> str:
         """Return the options in one list."""
-        lines = [f"\n    {self._command} -- {_ABOUT[self._command]}\n"]
-        lines += [f"    Usage: nvidia-smi {self._command} [options]\n", "    Options include:"]
-        for short, long in self._flags.items():
+        lines = [f"\n    {self._name} -- {self._command.about}\n"]
+        lines += [f"    Usage: nvidia-smi {self._name} [options]\n", "    Options include:"]
+        for short, long in self._command.flags.items():
             lines.append(f"    [{short if short != long else ''} | {long}]: {_MEANINGS[long]}")
         return "\n".join([*lines, ""])
 
     def _take(self, words: Sequence[str], at: int) -> int:
         flag, equals, value = words[at].partition("=")
-        name = self._flags.get(flag, flag)
-        if name not in self._flags.values():
-            if self._strict:
+        name = self._command.flags.get(flag, flag)
+        if name not in self._command.flags.values():
+            if self._command.strict:
                 raise SmiExit(f'Option "{words[at]}" is not recognized.', INVALID)
             raise self.complain(f'Option "{words[at]}" is not recognized.')
-        if name not in self._switches and not equals:
+        if name in _WITH_VALUE and not equals:
             if at + 1 == len(words):
                 raise self.complain(f'Option "{words[at]}" is missing its value.')
             value, at = words[at + 1], at + 1
         self._given[name] = value
         return at + 1
-
-
-_SCROLL_FLAGS = {
-    "-i": "--id", "-d": "--delay", "-c": "--count", "-s": "--select", "-o": "--options", "-f": "--filename",
-    "--format": "--format", "--gpm-metrics": "--gpm-metrics", "--gpm-options": "--gpm-options", "-h": "--help",
-}  # fmt: skip
 
 
 class ScrollRequest:
@@ -303,7 +334,7 @@ class ScrollRequest:
         """Read the options; raise SmiExit as nvidia-smi would end."""
         from ..scroll import DeviceScroll, ProcessScroll
 
-        options = Options(command, _SCROLL_FLAGS, words)
+        options = Options(command, words)
         self.ids = options.ids
         self.filename = options.get("--filename")
         wrong = "Collection delay/interval should be between 1 second and 600 seconds"

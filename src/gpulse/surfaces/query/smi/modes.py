@@ -10,7 +10,7 @@ from ....model.select import Wanted
 from ....present.text import clean
 from ..scroll import gpu_index
 from ..views import View
-from .failure import INVALID, MIG_CHANGES, SmiExit, changes_state, unknown_command, unreadable
+from .failure import INVALID, SmiExit
 from .grammar import Options
 
 TYPE_CHECKING = False
@@ -21,29 +21,6 @@ if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
 
 
-_COMMON = {"-h": "--help", "-i": "--id"}
-# The options of each command that gpulse answers, those that change the machine, and those that NVML has no call for.
-_FLAGS: dict[str, dict[str, str]] = {
-    "clocks": _COMMON,
-    "compute-policy": {**_COMMON, "-l": "--list"},
-    "boost-slider": {**_COMMON, "-l": "--list"},
-    "conf-compute": {
-        **_COMMON, "-gc": "--get-cpu-caps", "-gg": "--get-gpus-caps", "-d": "--get-devtools-mode", "-e": "--get-environment",
-        "-f": "--get-cc-feature", "-gm": "--get-mem-size-info", "-grs": "--get-gpus-ready-state",
-        "-gkr": "--get-key-rotation-threshold-info", "-mgm": "--get-multigpu-mode", "-q": "--query-conf-compute",
-    },
-    "encodersessions": {**_COMMON, "-l": "--loop"},
-}  # fmt: skip
-_CHANGES = {
-    "clocks": {"--sync-boost-add", "--sync-boost-remove", "-som", "--sparse-operation-mode"},
-    "compute-policy": {"--set-timeslice"},
-    "boost-slider": {"--vboost"},
-    "conf-compute": {
-        "-sm", "--set-unprotected-mem-size", "-srs", "--set-gpus-ready-state", "-skr", "--set-key-rotation-max-attacker-advantage",
-    },
-}  # fmt: skip
-_UNREADABLE = {"clocks": {"--sync-boost-list"}}
-COMMANDS = frozenset(_FLAGS)
 _LISTS = {
     "compute-policy": (
         f"+{'-' * 37}+", f"| {'GPU compute policies:':<36}|", "| GPU     Name           Value        |", f"|{'=' * 37}|",
@@ -84,21 +61,13 @@ class ModeView(View):
 
     def __init__(self, command: str, words: Sequence[str]) -> None:
         """Read the options; raise SmiExit as nvidia-smi would end."""
-        flags = {word.partition("=")[0] for word in words}
-        if flags & _CHANGES.get(command, set()):
-            raise changes_state([command, *words])
-        if flags & _UNREADABLE.get(command, set()):
-            raise unreadable([command, *words])
-        switches = frozenset(_FLAGS[command].values()) - {"--id", "--loop"}
-        self._options = options = Options(command, _FLAGS[command], words, switches, strict=True)
+        self._options = options = Options(command, words)
         self._command = command
         self.ids = options.ids
         self.wanted = Wanted({"index", "uuid", "name", "confidential_compute"})
         if command == "encodersessions":
             self.wanted = Wanted({"index", "uuid", "encoder_session_list"})
             self.interval = _seconds(options.get("--loop") or "1")
-        elif not any(name in options for name in switches - {"--help"}):
-            raise SmiExit(options.usage(), 0)
 
     def head(self) -> list[str]:
         """Return the header of the sessions."""
@@ -166,15 +135,6 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
-_MIG_FLAGS = {
-    "-h": "--help", "-i": "--id", "-gi": "--gpu-instance-id", "-ci": "--compute-instance-id",
-    "-lgip": "--list-gpu-instance-profiles", "-lgi": "--list-gpu-instances", "-lci": "--list-compute-instances",
-}  # fmt: skip
-_MIG_LISTS = frozenset({"--list-gpu-instance-profiles", "--list-gpu-instances", "--list-compute-instances"})
-_MISSING = frozenset({
-    "-lgipp", "--list-gpu-instance-possible-placements", "-lcip", "--list-compute-instance-profiles",
-    "-lcipp", "--list-compute-instance-possible-placements",
-})  # fmt: skip
 _WIDE = f"+{'-' * 79}+"
 _PROFILES = (
     _WIDE,
@@ -204,15 +164,8 @@ class MigLists(View):
 
     def __init__(self, words: Sequence[str]) -> None:
         """Read the options; raise SmiExit as nvidia-smi would end."""
-        flags = {word.partition("=")[0] for word in words}
-        if flags & MIG_CHANGES:
-            raise changes_state(["mig", *words])
-        if flags & _MISSING:
-            raise unknown_command(["mig", *words])
-        self._options = options = Options("mig", _MIG_FLAGS, words, _MIG_LISTS, strict=True)
-        self.ids = options.ids
-        if not any(name in options for name in _MIG_LISTS):
-            raise SmiExit(options.usage(), 0)
+        self._options = Options("mig", words)
+        self.ids = self._options.ids
         self.wanted = Wanted({"index", "uuid", "mig_mode", "mig_profiles", "memory_total"})
 
     def lines(self, snapshot: Snapshot) -> list[str]:

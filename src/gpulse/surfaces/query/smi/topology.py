@@ -6,7 +6,7 @@ from ....model.select import Wanted
 from ....present.text import clean
 from ..scroll import gpu_index
 from ..views import View
-from .failure import INVALID, NVLINK_CHANGES, SmiExit, changes_state
+from .failure import INVALID, SmiExit
 from .grammar import Options
 
 TYPE_CHECKING = False
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
 
 
-_FLAGS = {
-    "-m": "--matrix", "-mp": "--matrix_pci", "-i": "--id", "-c": "--cpu", "-n": "--nearest_gpus", "-p": "--gpu_path",
-    "-p2p": "--p2pstatus", "-C": "--get-numa-id-of-nearby-cpu", "-M": "--get-numa-id-of-nearby-mem",
-    "-gnid": "--gpu-numa-id", "-h": "--help",
-}  # fmt: skip
-_SWITCHES = frozenset({
-    "--matrix", "--matrix_pci", "--gpu_path", "--get-numa-id-of-nearby-cpu", "--get-numa-id-of-nearby-mem", "--gpu-numa-id",
-})  # fmt: skip
 _LEGEND = (
     "", "Legend:", "",
     "  X    = Self",
@@ -53,7 +45,7 @@ class Topology(View):
 
     def __init__(self, words: Sequence[str]) -> None:
         """Read the options; raise SmiExit as nvidia-smi would end."""
-        self._options = options = Options("topo", _FLAGS, words, _SWITCHES, strict=True)
+        self._options = options = Options("topo", words)
         kind = options.get("--p2pstatus")
         if kind is not None and (len(kind) != 1 or kind not in _P2P_LETTERS):
             raise SmiExit("Invalid p2p capability index specified at the command-line", INVALID)
@@ -177,11 +169,6 @@ def _whole(value: float | None) -> str:
     return "N/A" if value is None else f"{value:.0f}"
 
 
-_LINK_FLAGS = {
-    "-h": "--help", "-i": "--id", "-l": "--link", "-s": "--status", "-c": "--capabilities", "-p": "--pcibusid",
-    "-R": "--remotelinkinfo", "-e": "--errorcounters", "-gt": "--getthroughput",
-}  # fmt: skip
-_LINK_SWITCHES = frozenset({"--status", "--capabilities", "--pcibusid", "--remotelinkinfo", "--errorcounters"})
 _CAPABILITIES = (
     "P2P is supported", "Access to system memory supported", "P2P atomics supported", "System memory atomics supported",
     "SLI is supported", "Link is supported",
@@ -199,12 +186,8 @@ class LinkView(View):
 
     def __init__(self, words: Sequence[str]) -> None:
         """Read the options; raise SmiExit as nvidia-smi would end."""
-        if any(word.partition("=")[0] in NVLINK_CHANGES for word in words):
-            raise changes_state(["nvlink", *words])
-        self._options = options = Options("nvlink", _LINK_FLAGS, words, _LINK_SWITCHES, strict=True)
-        self.ids = options.ids
-        if not any(name in options for name in (*_LINK_SWITCHES, "--getthroughput")):
-            raise SmiExit(options.usage(), 0)
+        self._options = Options("nvlink", words)
+        self.ids = self._options.ids
         self.wanted = Wanted(_KEYS)
 
     def lines(self, snapshot: Snapshot) -> list[str]:
