@@ -83,89 +83,56 @@ def _answer(arguments: Arguments, words: Sequence[str]) -> int:
         return 0
     from ...surfaces.query.smi.answers import view_of
 
-    return _show(arguments, view_of(request), request.ids, request.interval, None, request.get("--filename"))
+    return _show(arguments, view_of(request))
 
 
 def _command(arguments: Arguments, command: str, words: Sequence[str]) -> int:
-    if command in ("dmon", "pmon"):
-        from ...surfaces.query.smi.grammar import ScrollRequest
-
-        asked = ScrollRequest(command, words)
-        return _show(arguments, asked.view, asked.ids, asked.interval, asked.count, asked.filename)
     if command == "vgpu":
         sys.stdout.write("No supported devices in vGPU mode\n")
         return 0
-    view, ids = _listing(command, words)
-    return _show(arguments, view, ids, getattr(view, "interval", None), None, None)
+    from ...surfaces.query.smi.answers import view_of_command
+
+    return _show(arguments, view_of_command(command, words))
 
 
-def _listing(command: str, words: Sequence[str]) -> tuple[View, list[str] | None]:
-    """Return the view of a command that lists something, and the GPUs it is about."""
-    if command == "topo":
-        from ...surfaces.query.smi.topology import Topology
-
-        return Topology(words), None
-    if command == "nvlink":
-        from ...surfaces.query.smi.topology import LinkView
-
-        links = LinkView(words)
-        return links, links.ids
-    if command == "mig":
-        from ...surfaces.query.smi.modes import MigLists
-
-        lists = MigLists(words)
-        return lists, lists.ids
-    from ...surfaces.query.smi.modes import ModeView
-
-    modes = ModeView(command, words)
-    return modes, modes.ids
-
-
-def _show(
-    arguments: Arguments,
-    view: View,
-    ids: Sequence[str] | None,
-    interval: float | None,
-    count: int | None,
-    filename: str | None,
-) -> int:
-    """Print the view once, or every `interval` seconds, `count` times at most."""
+def _show(arguments: Arguments, view: View) -> int:
+    """Print the view once or repeatedly, as it was asked for."""
     from ...surfaces.query.smi.answers import gpus_named
     from ..session import open_sampler
 
     arguments.gpu = None
-    sampler = open_sampler(arguments, view.wanted, slow_every=min(1.0, interval or 1.0), whole=True)
+    sampler = open_sampler(arguments, view.wanted, slow_every=min(1.0, view.interval or 1.0), whole=True)
     output = None
     try:
-        if ids is not None:
-            sampler.choose(gpus_named(sampler.identities(), ids))
-        output = _output(filename, private=bool(view.wanted.process))
+        if view.ids is not None:
+            sampler.choose(gpus_named(sampler.identities(), view.ids))
+        output = _output(view.filename, private=bool(view.wanted.process))
         sampler.settle()
         output.write(view.head())
         code = 0
-        for snapshot in _samples(sampler, view, interval, count):
+        for snapshot in _samples(sampler, view):
             output.write(view.lines(snapshot))
             code = _health(snapshot)
         return code
     except KeyboardInterrupt:
-        return 130 if interval is None else 0
+        return 130 if view.interval is None else 0
     finally:
         if output is not None:
             output.close()
         sampler.close()
 
 
-def _samples(sampler: Sampler, view: View, interval: float | None, count: int | None) -> Iterator[Snapshot]:
-    if getattr(view, "compares", False):
-        view.note(sampler.read())  # type: ignore[attr-defined]  # what compares can take a sample only to compare with
+def _samples(sampler: Sampler, view: View) -> Iterator[Snapshot]:
+    if view.compares:
+        view.note(sampler.read())
         sampler.clock.sleep(_PATIENCE)
         sampler.hurry()
-    if interval is None or count == 1:
+    if view.interval is None or view.count == 1:
         yield sampler.read()
         return
-    for number, snapshot in enumerate(sampler.stream(interval), 1):
+    for number, snapshot in enumerate(sampler.stream(view.interval), 1):
         yield snapshot
-        if number == count:
+        if number == view.count:
             return
 
 

@@ -26,13 +26,25 @@ _IDENTITY = frozenset(key for key, metric in GPU_METRICS.items() if metric.kind 
 
 
 class View:
-    """A way to print snapshots. `wanted` is what it must be given; `head` is written once, `lines` for each snapshot."""
+    """A way to print snapshots. `wanted` is what it must be given; `head` is written once, `lines` for each snapshot.
+
+    `smi` says here, too, which GPUs to sample (None: all), how many seconds apart (None: once), how often, and the file to write to.
+    `compares` tells whether values cover the time since the previous sample.
+    """
 
     wanted: Wanted
+    ids: Sequence[str] | None = None
+    interval: float | None = None
+    count: int | None = None
+    filename: str | None = None
+    compares = False
 
     def head(self) -> list[str]:
         """Return the lines before the first snapshot."""
         return []
+
+    def note(self, snapshot: Snapshot) -> None:
+        """Take a sample only to compare the next one with."""
 
     def lines(self, snapshot: Snapshot) -> list[str]:
         """Return the lines of one snapshot."""

@@ -12,6 +12,7 @@ from ..field import mib
 from ..log_line import process_rows
 from ..views import ListingView, View
 from . import failure
+from .grammar import scroll_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,25 @@ if TYPE_CHECKING:
 
 def view_of(request: SmiRequest) -> View:
     """Return the view for a request without a subcommand; raise SmiExit as nvidia-smi would end."""
+    view = _view(request)
+    view.ids, view.interval, view.filename = request.ids, request.interval, request.get("--filename")
+    return view
+
+
+def view_of_command(command: str, words: Sequence[str]) -> View:
+    """Return the view for a subcommand; raise SmiExit as nvidia-smi would end."""
+    if command in ("dmon", "pmon"):
+        return scroll_view(command, words)
+    if command in ("topo", "nvlink"):
+        from .topology import LinkView, Topology
+
+        return Topology(words) if command == "topo" else LinkView(words)
+    from .modes import MigLists, ModeView
+
+    return MigLists(words) if command == "mig" else ModeView(command, words)
+
+
+def _view(request: SmiRequest) -> View:
     if "--version" in request:
         return Version()
     if "--list-gpus" in request:

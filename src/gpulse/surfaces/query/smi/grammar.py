@@ -10,6 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..scroll import DeviceScroll
+
 QUERIES = (
     "--query-gpu", "--query-compute-apps", "--query-accounted-apps", "--query-supported-clocks",
     "--query-retired-pages", "--query-remapped-rows",
@@ -325,28 +327,22 @@ class Options:
         return at + 1
 
 
-class ScrollRequest:
-    """What dmon or pmon was asked: the view, the GPUs, seconds between lines, number of samples and the file."""
+def scroll_view(command: str, words: Sequence[str]) -> DeviceScroll:
+    """Return the view that dmon or pmon was asked for; raise SmiExit as nvidia-smi would end."""
+    from ..scroll import DeviceScroll, ProcessScroll
 
-    __slots__ = ("count", "filename", "ids", "interval", "view")
-
-    def __init__(self, command: str, words: Sequence[str]) -> None:
-        """Read the options; raise SmiExit as nvidia-smi would end."""
-        from ..scroll import DeviceScroll, ProcessScroll
-
-        options = Options(command, words)
-        self.ids = options.ids
-        self.filename = options.get("--filename")
-        wrong = "Collection delay/interval should be between 1 second and 600 seconds"
-        self.interval = options.positive("--delay", wrong) or 1
-        self.count = options.positive("--count", "Invalid value for number of samples to be displayed")
-        if "--gpm-metrics" in options:
-            raise SmiExit("gpulse smi has no --gpm-metrics; run `gpulse query --scroll=a` instead.", 3, own=True)
-        groups, stamps = options.get("--select"), (options.get("--options") or "").upper()
+    options = Options(command, words)
+    interval = options.positive("--delay", "Collection delay/interval should be between 1 second and 600 seconds")
+    count = options.positive("--count", "Invalid value for number of samples to be displayed")
+    if "--gpm-metrics" in options:
+        raise SmiExit("gpulse smi has no --gpm-metrics; run `gpulse query --scroll=a` instead.", 3, own=True)
+    groups, stamps = options.get("--select"), (options.get("--options") or "").upper()
+    if command == "dmon":
         forms = (options.get("--format") or "").split(",")
-        if command == "dmon":
-            self.view = DeviceScroll((groups or "puc").replace("a", ""), stamps, forms)
-        else:
-            self.view = ProcessScroll(groups or "u", stamps)
-        if not self.view.columns:
-            raise SmiExit("Failed to find any metric to display\nFailed to process command line \n", failure.OTHER)
+        view = DeviceScroll((groups or "puc").replace("a", ""), stamps, forms)
+    else:
+        view = ProcessScroll(groups or "u", stamps)
+    if not view.columns:
+        raise SmiExit("Failed to find any metric to display\nFailed to process command line \n", failure.OTHER)
+    view.ids, view.interval, view.count, view.filename = options.ids, interval or 1, count, options.get("--filename")
+    return view

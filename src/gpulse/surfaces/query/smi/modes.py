@@ -57,8 +57,6 @@ _WIDTHS = (5, 8, 11, 8, 8, 8, 8, 12)
 class ModeView(View):
     """The answer to one of these commands; `interval` is None for a single answer."""
 
-    interval: float | None = None
-
     def __init__(self, command: str, words: Sequence[str]) -> None:
         """Read the options; raise SmiExit as nvidia-smi would end."""
         self._options = options = Options(command, words)
