@@ -18,7 +18,7 @@ import importlib.util, sys
 import gpulse.model.metric
 spec = importlib.util.find_spec("gpulse.model.catalog")
 text = open(spec.origin, encoding="utf-8").read()
-line = """    quux = Number("Quux", "Share of quuxes.", unit=PERCENT, group="utilization", smi=("utilization.quux",), high=100{presets})\\n"""
+line = """    quux = Number("Quux", "Quuxes.", unit=PERCENT, group="utilization", smi=("utilization.quux",), high=100{presets})\\n"""
 mark = "    utilization = Number("
 assert text.count(mark) == 1
 module = importlib.util.module_from_spec(spec)
@@ -52,16 +52,22 @@ assert metric_named("quux", GPU_METRICS).title == "Quux"
 """
 NAMED = """
 from gpulse.surfaces.status.view import GLANCE
-assert ("quux" in GLANCE.gpu) is {named}
+from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.needs import wanted
 from gpulse.surfaces.top.state import State
-assert ("quux" in wanted(State()).gpu) is {named}
-from gpulse.surfaces.top.history import CURVES
-from gpulse.model.presets import SUMMARY
-assert ("quux" in CURVES) is ("quux" in SUMMARY) is {named}
-from gpulse.monitor.request import Request
-from gpulse.analysis.diagnosis.window import KEYS
-assert ("quux" in KEYS) is {named}
+from gpulse.surfaces.top.settings import ScreenSettings
+from gpulse.model.presets import CURVES
+assert ("quux" in GLANCE.gpu) is {named}
+assert ("quux" in wanted(State(ScreenSettings(), History(CURVES))).gpu) is {named}
+from gpulse.surfaces.history.tables import metrics_named
+assert ("quux" in metrics_named(None)) is {named}
+from gpulse.surfaces.report.perfetto import CURVES
+assert ("quux" in CURVES) is {named}
+from gpulse.monitor.samples import Tags
+from gpulse.monitor.messages import AgentSample
+assert ("gpu0/quux" in Tags(None, None).values(AgentSample(0.0, snapshots[0], None))) is {named}
+from gpulse.analysis.diagnosis.wanted import WANTED
+assert ("quux" in WANTED.gpu) is {named}
 """
 
 
@@ -92,7 +98,7 @@ def test_presets_are_words_of_the_catalog() -> None:
 def test_little_is_part_of_more() -> None:
     assert {*SUMMARY} < {*CURVES} < {*TRAINING}
     assert {*SUMMARY} < {*GLANCE}
-    assert COSTLY < {*TRAINING, *DIAGNOSIS}
+    assert {*TRAINING, *DIAGNOSIS} > COSTLY
 
 
 def test_curves_stand_by_group_as_people_read_them() -> None:

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from ...model.cadence import Cadence
 from ...model.catalog import Process
+from ...model.presets import DIAGNOSIS
 from .backfill import backfilled
 
 TYPE_CHECKING = False
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
     Column: TypeAlias = Sequence[float | None]
     Listed: TypeAlias = Sequence[tuple[Process, list[float | None]]] | None
 
-KEYS = (
-    "utilization", "memory_utilization", "graphics_active", "sm_active", "sm_occupancy", "tensor_active", "dram_active",
-    "fp64_active", "fp32_active", "fp16_active", "integer_active", "power_draw", "power_limit", "power_default_limit",
-    "clock_sm", "clock_sm_max", "temperature", "temperature_limit", "pcie_rx", "pcie_tx", "pcie_gen", "pcie_width",
-    "pcie_gen_max", "pcie_width_max", "nvlink_rx", "nvlink_tx", "memory_used", "memory_total", "memory_reserved",
-    "memory_unattributed", "xid_last", "ecc_uncorrected", "encoder_utilization", "decoder_utilization",
-    "throttle_time_power_cap", "throttle_time_thermal",
-)  # fmt: skip
 PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
     "tree_cpu_time", "workers_running", "workers_blocked",
@@ -54,7 +47,7 @@ class Row:
         self.time = time
         self.state = gpu.state
         self.reasons = gpu.throttle_reasons
-        self.values = numbers(gpu, KEYS)
+        self.values = numbers(gpu, DIAGNOSIS)
         self.trace: Sequence[float] = gpu.utilization_trace or ()
         self.processes: list[tuple[Process, list[float | None]]] | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
@@ -105,7 +98,7 @@ class GpuWindow:
         self.times = [row.time for row in rows]
         self.interval, self.weights = weigh(self.times)
         columns = zip(*(row.values for row in rows), strict=True)
-        self.columns: dict[str, Column] = dict(zip(KEYS, columns, strict=True))
+        self.columns: dict[str, Column] = dict(zip(DIAGNOSIS, columns, strict=True))
         self.trace = Trace(rows)
         if self.trace.times:
             self.columns["utilization"] = self.trace.means(self.times, self.weights, self.columns["utilization"])

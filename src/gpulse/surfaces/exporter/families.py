@@ -54,7 +54,7 @@ PROCESS_SERIES = {
 SERVER_SERIES = tuple(metric for metric in SERVER_METRICS.values() if is_series(metric) and metric.kind == "gauge")
 _MOST_SERVERS = 64  # so that models that come and go cannot flood a database
 _LOADS = ("1", "5", "15")
-PORTS = ("port_names", "port_states", "port_speeds", "port_rx", "port_tx", "port_downs", "port_errors")
+PORTS = tuple(key for key in HOST_METRICS if key.startswith("port_"))
 _OWNER = ("user", "job", "container", "pod")
 WANTED = Wanted(
     gpu=(

@@ -7,6 +7,7 @@ from ...analysis.series import WeightedSeries
 from ...analysis.summary import Stats
 from ...errors import UnknownGpu
 from ...model.catalog import GPU_METRICS
+from ...model.presets import SUMMARY
 from ...model.select import metric_named
 from ...present.cells import value_text
 from ...present.cost import carbon_text, money_text
@@ -196,9 +197,6 @@ def verification_lines(path: str, found: Verification) -> list[str]:
     return lines + [f"SQLite: {message}" for message in found.pages]
 
 
-METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
-
-
 class HistoryRequest(Value):
     """A question: from `start` to `end` in seconds since 1970, these metrics, these GPUs (None: all), at most `points` points, by owner."""
 
@@ -240,7 +238,7 @@ class HistoryAnswer:
 
 def metrics_named(names: Sequence[str] | None) -> list[str]:
     """Return the keys of metrics by name; raise UnknownMetric for one that is none."""
-    return list(METRICS) if names is None else [metric_named(name, GPU_METRICS).key for name in names]
+    return list(SUMMARY) if names is None else [metric_named(name, GPU_METRICS).key for name in names]
 
 
 def chosen(gpus: Sequence[GpuIdentity], words: Sequence[str] | None) -> list[GpuIdentity]:

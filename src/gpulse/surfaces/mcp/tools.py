@@ -8,6 +8,7 @@ import time
 from ...api import diagnose, snapshot
 from ...errors import UsageError
 from ...model.catalog import SERVER_METRICS
+from ...model.presets import SUMMARY
 from ...model.select import Wanted, metric_named
 from ...present.serving import serving_text
 from ...present.text import clean
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _WATCH = (2.0, 60.0)  # seconds an assistant may have the GPUs watched
 _POINTS = 100
 _LONGEST = 90 * 86400.0
-_METRICS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
 
 
 class Tools:
@@ -74,7 +74,7 @@ class Tools:
         points: int = 24,
     ) -> dict[str, Any]:
         """Return recorded values, averaged over equal intervals."""
-        keys = [*_METRICS] if metrics is None else [metric_named(name).key for name in metrics]
+        keys = [*SUMMARY] if metrics is None else [metric_named(name).key for name in metrics]
         now = time.time()
         start = now - _back(since)
         with self._reader() as reader:
