@@ -71,28 +71,23 @@ def _answer(arguments: Arguments, words: Sequence[str]) -> int:
 
         sys.stdout.write(f"{verb_help(VERB)}\n")
         return 0
-    if request.command:
-        return _command(arguments, request.command, request.rest)
+    if request.command == "vgpu":
+        sys.stdout.write("No supported devices in vGPU mode\n")
+        return 0
     helped = next((name for name in request.given if name.startswith("--help-query")), "")
     if helped:
-        return _fields(helped)
+        from ...surfaces.query.fields import help_lines
+
+        sys.stdout.write("\n".join(help_lines(helped.replace("--help-", "--"))) + "\n")
+        return 0
     if "--dtd" in request and "--query" not in request:
         from ...surfaces.query.log import dtd
 
         sys.stdout.write("\n".join(dtd()) + "\n")
         return 0
-    from ...surfaces.query.smi.answers import view_of
+    from ...surfaces.query.smi.answers import view_of, view_of_command
 
-    return _show(arguments, view_of(request))
-
-
-def _command(arguments: Arguments, command: str, words: Sequence[str]) -> int:
-    if command == "vgpu":
-        sys.stdout.write("No supported devices in vGPU mode\n")
-        return 0
-    from ...surfaces.query.smi.answers import view_of_command
-
-    return _show(arguments, view_of_command(command, words))
+    return _show(arguments, view_of_command(request.command, request.rest) if request.command else view_of(request))
 
 
 def _show(arguments: Arguments, view: View) -> int:
@@ -156,34 +151,25 @@ def _health(snapshot: Snapshot) -> int:
     return LOST if gone else 0
 
 
-def _fields(option: str) -> int:
-    from ...surfaces.query.fields import help_lines
-
-    sys.stdout.write("\n".join(help_lines(option.replace("--help-", "--"))) + "\n")
-    return 0
-
-
 def _install(folder: str) -> int:
     """Put a program called nvidia-smi into a folder: a link to gpulse, or a script where gpulse has no program."""
+    from ...surfaces.query.smi.failure import is_ours
+
     path = os.path.join(folder, "nvidia-smi")
     program = os.path.realpath(sys.argv[0])
     try:
         os.makedirs(folder, exist_ok=True)
-        if os.path.lexists(path) and not _is_ours(path):
+        if os.path.lexists(path) and not is_ours(path):
             raise UsageError(f"{path} already exists and was not created by gpulse.", "Choose another folder.")
         _write(path, program if os.path.basename(program) in ("gpulse", "nvidia-smi") else "")
     except OSError as error:
         raise GpulseError(f"{path} cannot be written: {error.strerror}.") from None
-    first = next((place for place in os.environ.get("PATH", "").split(os.pathsep) if _holds(place)), "")
-    found = os.path.realpath(first) == os.path.realpath(folder)
+    places = os.environ.get("PATH", "").split(os.pathsep)
+    first = next((place for place in places if os.access(os.path.join(place, "nvidia-smi"), os.X_OK)), "")
     sys.stdout.write(f"{path} now runs `gpulse smi`.\n")
-    if not found:
+    if os.path.realpath(first) != os.path.realpath(folder):
         sys.stdout.write(f"Put {folder} first in PATH to use it: export PATH={folder}:$PATH\n")
     return 0
-
-
-def _holds(folder: str) -> bool:
-    return os.access(os.path.join(folder, "nvidia-smi"), os.X_OK)
 
 
 def _write(path: str, program: str) -> None:
@@ -196,12 +182,6 @@ def _write(path: str, program: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'#!/bin/sh\nPYTHONPATH="{package}:$PYTHONPATH" exec "{sys.executable}" -m gpulse smi "$@"\n')
     os.chmod(path, 0o755)
-
-
-def _is_ours(path: str) -> bool:
-    from ...surfaces.query.smi.failure import is_ours
-
-    return is_ours(path)
 
 
 VERB = Verb(

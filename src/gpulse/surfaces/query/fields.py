@@ -7,36 +7,8 @@ from ...model.catalog import GPU_METRICS, PROCESS_METRICS
 from ...model.metric import Flag, Text, Words
 from ...model.select import did_you_mean
 from ...units import BYTES, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
-from .field import (
-    NOT_AVAILABLE,
-    CountField,
-    Field,
-    ProcessField,
-    SnapshotField,
-    addressing_mode,
-    bandwidth,
-    compute_mode,
-    enabled,
-    field_of,
-    hexadecimal,
-    mask,
-    mib,
-    microseconds,
-    misconfiguration,
-    peer,
-    program,
-    pstate,
-    reason,
-    recovery,
-    status,
-    time_stamp,
-    titled,
-    truth,
-    validity,
-    watts,
-    whole,
-    yes,
-)
+from . import field as forms
+from .field import NOT_AVAILABLE, CountField, Field, ProcessField, SnapshotField, field_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,30 +78,31 @@ _NAMES = (
 )
 # How values are written: by the unit of the metric; then fields that are written otherwise, without a unit.
 _UNITS: dict[Unit, tuple[Callable[[Any], str], str]] = {
-    BYTES: (mib, "MiB"), WATT: (watts, "W"), PERCENT: (whole, "%"), MEGAHERTZ: (whole, "MHz"), SECOND: (microseconds, "us"),
+    BYTES: (forms.mib, "MiB"), WATT: (forms.watts, "W"), PERCENT: (forms.whole, "%"), MEGAHERTZ: (forms.whole, "MHz"),
+    SECOND: (forms.microseconds, "us"),
 }  # fmt: skip
 _TRUTHS = ("route_recovery_in_progress", "route_unhealthy", "access_timeout_recovery", "partition_assigned")
 _FORMS: dict[str, Callable[[Any], str]] = {
-    "pci.domain": hexadecimal(4),
-    **dict.fromkeys(("pci.bus", "pci.device"), hexadecimal(2)),
-    **dict.fromkeys(("pci.baseClass", "pci.subClass"), hexadecimal(1)),
-    **dict.fromkeys(("pci.device_id", "pci.sub_device_id"), hexadecimal(8)),
-    "display_attached": yes,
-    "addressing_mode": addressing_mode,
+    "pci.domain": forms.hexadecimal(4),
+    **dict.fromkeys(("pci.bus", "pci.device"), forms.hexadecimal(2)),
+    **dict.fromkeys(("pci.baseClass", "pci.subClass"), forms.hexadecimal(1)),
+    **dict.fromkeys(("pci.device_id", "pci.sub_device_id"), forms.hexadecimal(8)),
+    "display_attached": forms.yes,
+    "addressing_mode": forms.addressing_mode,
     **dict.fromkeys(("driver_model.current", "driver_model.pending"), str.upper),
-    "inforom.checksum_validation": validity,
-    "gpu_recovery_action": recovery,
-    **dict.fromkeys(("gom.current", "gom.pending", "fabric.state", "fabric.health.summary"), titled),
-    "pstate": pstate,
-    "compute_mode": compute_mode,
-    "encoder.stats.averageLatency": microseconds,
-    "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded": yes,
-    **dict.fromkeys(("retired_pages.pending", "remapped_rows.pending", "remapped_rows.failure"), yes),
-    **dict.fromkeys((f"fabric.health.{name}" for name in _TRUTHS), truth),
-    "fabric.status": status,
-    "fabric.health.bandwidth": bandwidth,
-    "fabric.health.incorrect_configuration": misconfiguration,
-    "platform.peer_type": peer,
+    "inforom.checksum_validation": forms.validity,
+    "gpu_recovery_action": forms.recovery,
+    **dict.fromkeys(("gom.current", "gom.pending", "fabric.state", "fabric.health.summary"), forms.titled),
+    "pstate": forms.pstate,
+    "compute_mode": forms.compute_mode,
+    "encoder.stats.averageLatency": forms.microseconds,
+    "ecc.errors.uncorrected.aggregate.sram.thresholdExceeded": forms.yes,
+    **dict.fromkeys(("retired_pages.pending", "remapped_rows.pending", "remapped_rows.failure"), forms.yes),
+    **dict.fromkeys((f"fabric.health.{name}" for name in _TRUTHS), forms.truth),
+    "fabric.status": forms.status,
+    "fabric.health.bandwidth": forms.bandwidth,
+    "fabric.health.incorrect_configuration": forms.misconfiguration,
+    "platform.peer_type": forms.peer,
 }
 _WITHOUT_VALUE = {"display_mode": "[Requested functionality has been deprecated]"}
 _WITHOUT_VALUE_UNITS = {"_floor": "W", "_offset": "W", "_point": "W", "power_smoothing.window_multiplier": "ms"}
@@ -137,19 +110,19 @@ _WITHOUT_VALUE_UNITS = {"_floor": "W", "_offset": "W", "_point": "W", "power_smo
 
 def _form(metric: Metric) -> tuple[Callable[[Any], str], str]:
     if isinstance(metric, Flag):
-        return enabled, ""
+        return forms.enabled, ""
     if isinstance(metric, (Words, Text)):
-        return (mask if isinstance(metric, Words) else str), ""
-    return _UNITS.get(metric.unit, (whole, ""))
+        return (forms.mask if isinstance(metric, Words) else str), ""
+    return _UNITS.get(metric.unit, (forms.whole, ""))
 
 
 def _gpu_field(name: str, metrics: Mapping[str, Metric]) -> Field:
     if name == "timestamp":
-        return SnapshotField(name, "", time_stamp)
+        return SnapshotField(name, "", forms.time_stamp)
     group, _, word = name.partition(".")
     metric = metrics.get(name)
     if metric is None and group == "clocks_event_reasons":
-        return Field(name, "throttle_reasons", reason(word), aliases=(f"clocks_throttle_reasons.{word}",))
+        return Field(name, "throttle_reasons", forms.reason(word), aliases=(f"clocks_throttle_reasons.{word}",))
     if metric is None:
         unit = next((unit for end, unit in _WITHOUT_VALUE_UNITS.items() if name.endswith(end)), "")
         return Field(name, "", unit=unit, missing=_WITHOUT_VALUE.get(name, NOT_AVAILABLE))
@@ -173,7 +146,7 @@ FIELDS = _gpu_fields()
 
 # The fields that every query with several lines per GPU begins with.
 GPU_COLUMNS: tuple[Field, ...] = (
-    SnapshotField("timestamp", "", time_stamp),
+    SnapshotField("timestamp", "", forms.time_stamp),
     Field("gpu_name", "name"),
     Field("gpu_bus_id", "pci_bus_id"),
     Field("gpu_serial", "serial"),
@@ -183,9 +156,11 @@ COMPUTE_APP_FIELDS = {
     field.name: field
     for field in (
         *GPU_COLUMNS,
-        ProcessField("pid", "pid", whole),
-        ProcessField("process_name", "command", program, aliases=("name",), missing="[Not Found]", instead="name"),
-        ProcessField("used_gpu_memory", "memory_used", mib, "MiB", aliases=("used_memory",)),
+        ProcessField("pid", "pid", forms.whole),
+        ProcessField(
+            "process_name", "command", forms.program, aliases=("name",), missing="[Not Found]", instead="name"
+        ),
+        ProcessField("used_gpu_memory", "memory_used", forms.mib, "MiB", aliases=("used_memory",)),
     )
 }
 

@@ -15,7 +15,7 @@ from .field import ProcessField, QueryRow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ...model.metric import Metric
     from .field import Field
@@ -51,6 +51,17 @@ class View:
         raise NotImplementedError
 
 
+class LinesView(View):
+    """A view that is only a function from snapshots to lines."""
+
+    def __init__(self, lines: Callable[[Snapshot], list[str]], wanted: Wanted | None = None) -> None:
+        self._lines = lines
+        self.wanted = wanted or Wanted()
+
+    def lines(self, snapshot: Snapshot) -> list[str]:
+        return self._lines(snapshot)
+
+
 class Csv(View):
     """nvidia-smi's CSV, one line per GPU, or with `apps` one per compute process."""
 
@@ -65,30 +76,25 @@ class Csv(View):
         return [", ".join(field.header() for _, field in self._asked)] if self._header else []
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        return [
-            ", ".join(clean(field.text(row, self._units)) for _, field in self._asked) for row in self._rows(snapshot)
-        ]
+        return [", ".join(cells) for cells in self._cells(snapshot)]
+
+    def _cells(self, snapshot: Snapshot) -> list[list[str]]:
+        return [[clean(field.text(row, self._units)) for _, field in self._asked] for row in self._rows(snapshot)]
 
     def _rows(self, snapshot: Snapshot) -> list[QueryRow]:
         return rows(snapshot, self._apps)
 
 
-class TableView(View):
+class TableView(Csv):
     """The same in aligned columns, for people."""
 
-    def __init__(self, asked: Asked, *, units: bool = True, apps: bool = False) -> None:
-        self._asked = asked
-        self._units = units
-        self._apps = apps
-        self.wanted = wanted_of(asked, apps)
+    def head(self) -> list[str]:
+        return []
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        cells = [
-            [clean(field.text(row, self._units)) for _, field in self._asked] for row in rows(snapshot, self._apps)
-        ]
         titles = [name for name, _ in self._asked]
         right = [isinstance(_metric(field), Number) for _, field in self._asked]
-        return aligned([titles, *cells], right=right)
+        return aligned([titles, *self._cells(snapshot)], right=right)
 
 
 class Json(View):

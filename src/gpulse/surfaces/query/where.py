@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import eq, ge, gt, le, lt, ne
 
 from ...errors import UsageError
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(r"\s*(?:(<=|>=|==|!=|<|>|=|~|\(|\))|\"([^\"]*)\"|'([^']*)'|([^\s<>=!~()\"']+))")
 _DEEPEST = 50  # nested parentheses; more would overflow the stack
+_ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge, "=": eq, "==": eq, "!=": ne}
 _WORDS = ("and", "or", "not")
 
 
@@ -87,18 +89,19 @@ class Filter:
         )
 
     def _either(self) -> Test:
-        tests = [self._both()]
-        while self._peek().lower() == "or":
-            self._at += 1
-            tests.append(self._both())
+        tests = self._joined("or", self._both)
         return tests[0] if len(tests) == 1 else lambda reading: any(test(reading) for test in tests)
 
     def _both(self) -> Test:
-        tests = [self._one()]
-        while self._peek().lower() == "and":
-            self._at += 1
-            tests.append(self._one())
+        tests = self._joined("and", self._one)
         return tests[0] if len(tests) == 1 else lambda reading: all(test(reading) for test in tests)
+
+    def _joined(self, word: str, part: Callable[[], Test]) -> list[Test]:
+        tests = [part()]
+        while self._peek().lower() == word:
+            self._at += 1
+            tests.append(part())
+        return tests
 
     def _one(self) -> Test:
         self._depth += 1
@@ -125,14 +128,14 @@ class Filter:
 
     def _comparison(self) -> Test:
         name = self._take("a metric")
-        if name in ("<", ">", "=", "==", "<=", ">=", "!=", "~", ")") or name.lower() in _WORDS:
+        if name in (*_ORDER, "~", ")") or name.lower() in _WORDS:
             self._fail("expected a metric", 1)
         try:
             metric = metric_named(name, self._metrics)
         except UsageError as error:
             self._fail(error.message, 1)
         operator = self._take("one of < <= > >= = != ~")
-        if operator not in ("<", "<=", ">", ">=", "=", "==", "!=", "~"):
+        if operator not in (*_ORDER, "~"):
             self._fail("expected one of < <= > >= = != ~", 1)
         value = self._take("a value")
         self.keys.add(metric.key)
@@ -178,23 +181,11 @@ def _compare(key: str, operator: str, wanted: Value) -> Test:
         if isinstance(value, tuple) or operator == "~":
             return _holds(value, operator, str(wanted))
         if isinstance(value, (int, float)) and not isinstance(value, bool) and isinstance(wanted, (int, float)):
-            return _ordered(value, operator, wanted)
+            return bool(_ORDER[operator](value, wanted))
         same = _word(value) == str(wanted).lower()
         return same if operator in ("=", "==") else not same
 
     return test
-
-
-def _ordered(value: float, operator: str, wanted: float) -> bool:
-    return {
-        "<": value < wanted,
-        "<=": value <= wanted,
-        ">": value > wanted,
-        ">=": value >= wanted,
-        "=": value == wanted,
-        "==": value == wanted,
-        "!=": value != wanted,
-    }[operator]
 
 
 def _holds(value: Value, operator: str, wanted: str) -> bool:

@@ -10,7 +10,7 @@ from ....model.select import Wanted, choose_gpus
 from ....present.text import clean
 from ..field import mib
 from ..log_line import process_rows
-from ..views import ListingView, View
+from ..views import LinesView, ListingView, View
 from . import failure
 from .grammar import scroll_view
 
@@ -45,16 +45,16 @@ def view_of_command(command: str, words: Sequence[str]) -> View:
 
 def _view(request: SmiRequest) -> View:
     if "--version" in request:
-        return Version()
+        return LinesView(_version_lines)
     if "--list-gpus" in request:
         return ListingView()
     if "--list-excluded-gpus" in request:
-        return Excluded()
+        return LinesView(lambda _: ["No excluded devices found."])  # the driver lists none of them to NVML clients
     if request.query:
         return _query(request)
     if "--query" in request:
-        return Units() if "--unit" in request else _log(request)
-    return SmiTable()
+        return LinesView(_unit_lines) if "--unit" in request else _log(request)
+    return LinesView(_table, Wanted(_KEYS, {"pid", "type", "name", "command", "memory_used"}))
 
 
 def gpus_named(gpus: Sequence[Gpu], words: Sequence[str]) -> list[str]:
@@ -107,43 +107,22 @@ def _log(request: SmiRequest) -> View:
     return log.Log(sections, xml="--xml-format" in request, embed="--dtd" in request)
 
 
-class Version(View):
-    """nvidia-smi --version."""
-
-    wanted = Wanted()
-
-    def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
-        driver, own = snapshot.driver, version(snapshot.driver)
-        rows = (
-            ("NVIDIA-SMI version", own),
-            ("NVML version", ".".join(own.split(".")[:2])),
-            ("DRIVER version", clean(driver.get("version", "")) or "N/A"),
-            ("CUDA Version", clean(driver.get("cuda", "")) or "N/A"),
-        )
-        return [f"{label:<20}: {text}" for label, text in rows]
+def _version_lines(snapshot: Snapshot) -> list[str]:
+    driver, own = snapshot.driver, version(snapshot.driver)
+    rows = (
+        ("NVIDIA-SMI version", own),
+        ("NVML version", ".".join(own.split(".")[:2])),
+        ("DRIVER version", clean(driver.get("version", "")) or "N/A"),
+        ("CUDA Version", clean(driver.get("cuda", "")) or "N/A"),
+    )
+    return [f"{label:<20}: {text}" for label, text in rows]
 
 
-class Excluded(View):
-    """nvidia-smi -B: GPUs that the driver was told to leave alone; it lists none of those to NVML clients."""
+def _unit_lines(snapshot: Snapshot) -> list[str]:
+    """Return the S-class units of -q -u, which no machine of the last ten years has."""
+    from ..log import log_head, text_line
 
-    wanted = Wanted()
-
-    def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
-        return ["No excluded devices found."]
-
-
-class Units(View):
-    """nvidia-smi -q -u: S-class units, which no machine of the last ten years has."""
-
-    wanted = Wanted()
-
-    def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
-        from ..log import log_head, text_line
-
-        return [*log_head(snapshot), text_line(0, "HIC Info", "N/A"), text_line(0, "Attached Units", "0"), ""]
+    return [*log_head(snapshot), text_line(0, "HIC Info", "N/A"), text_line(0, "Attached Units", "0"), ""]
 
 
 _NAME, _PROCESS_NAME = 27, 38  # longest names that are not cut
@@ -181,26 +160,15 @@ _KEYS = frozenset({
 })  # fmt: skip
 
 
-class SmiTable(View):
-    """The table that nvidia-smi prints without arguments."""
-
-    wanted = Wanted(_KEYS, {"pid", "type", "name", "command", "memory_used"})
-
-    def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
-        lines = [
-            f"{time.asctime(time.localtime(snapshot.time)):<31}",
-            _WIDE,
-            _versions(snapshot.driver),
-            _THREE,
-            *_TITLES,
-        ]
-        for gpu in snapshot.gpus:
-            lines += [*_gpu(gpu), _THREE]
-        lines.append("")
-        if any(gpu.mig_mode for gpu in snapshot.gpus):
-            lines += [*_INSTANCE_TITLES, *_instances(snapshot), ""]
-        return [*lines, *_PROCESS_TITLES, *_processes(snapshot), _WIDE]
+def _table(snapshot: Snapshot) -> list[str]:
+    """Return the table that nvidia-smi prints without arguments."""
+    lines = [f"{time.asctime(time.localtime(snapshot.time)):<31}", _WIDE, _versions(snapshot.driver), _THREE, *_TITLES]
+    for gpu in snapshot.gpus:
+        lines += [*_gpu(gpu), _THREE]
+    lines.append("")
+    if any(gpu.mig_mode for gpu in snapshot.gpus):
+        lines += [*_INSTANCE_TITLES, *_instances(snapshot), ""]
+    return [*lines, *_PROCESS_TITLES, *_processes(snapshot), _WIDE]
 
 
 def version(driver: Mapping[str, str]) -> str:

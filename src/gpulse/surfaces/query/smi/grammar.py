@@ -34,15 +34,11 @@ _OTHERS = frozenset({
 _USUAL_LOOP = 5.0
 
 
-class SmiRequest:
-    """What was asked: `command` is a subcommand or empty, `given` the options by their long name with their values."""
+class GivenOptions:
+    """Options that were given: `given` has them by their long names, with their values."""
 
-    __slots__ = ("command", "given", "rest")
-
-    def __init__(self, command: str = "", given: dict[str, str] | None = None, rest: Sequence[str] = ()) -> None:
-        self.command = command
-        self.given = given or {}
-        self.rest = tuple(rest)
+    def __init__(self, given: dict[str, str]) -> None:
+        self.given = given
 
     def __contains__(self, name: str) -> bool:
         return name in self.given
@@ -52,15 +48,24 @@ class SmiRequest:
         return self.given.get(name)
 
     @property
-    def query(self) -> str:
-        """The --query-* option that was given, or nothing."""
-        return next((name for name in QUERIES if name in self.given), "")
-
-    @property
     def ids(self) -> list[str] | None:
         """The words after -i, or None for every GPU."""
         text = self.get("--id")
         return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+class SmiRequest(GivenOptions):
+    """What was asked: `command` is a subcommand or empty, `rest` the words behind it."""
+
+    def __init__(self, command: str = "", given: dict[str, str] | None = None, rest: Sequence[str] = ()) -> None:
+        super().__init__(given or {})
+        self.command = command
+        self.rest = rest
+
+    @property
+    def query(self) -> str:
+        """The --query-* option that was given, or nothing."""
+        return next((name for name in QUERIES if name in self.given), "")
 
     @property
     def interval(self) -> float | None:
@@ -258,14 +263,14 @@ _MEANINGS = {
 }
 
 
-class Options:
-    """The options given to a subcommand, by their long names."""
+class Options(GivenOptions):
+    """The options given to a subcommand."""
 
     def __init__(self, command: str, words: Sequence[str]) -> None:
         """Read the words; raise SmiExit for -h, for what is refused and for a word that is no option."""
+        super().__init__({})
         self._name = command
         self._command = _SUBCOMMANDS[command]
-        self._given: dict[str, str] = {}
         flags = {word.partition("=")[0] for word in words}
         for refused, refusal in (
             (self._command.changes, failure.changes_state),
@@ -277,21 +282,8 @@ class Options:
         at = 0
         while at < len(words):
             at = self._take(words, at)
-        if "--help" in self._given or not (self._command.alone or self._given.keys() - _LIMITS):
+        if "--help" in self.given or not (self._command.alone or self.given.keys() - _LIMITS):
             raise SmiExit(self.usage(), 0)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._given
-
-    def get(self, name: str) -> str | None:
-        """Return the value of an option, or None where it was not given."""
-        return self._given.get(name)
-
-    @property
-    def ids(self) -> list[str] | None:
-        """The words after -i, or None for every GPU."""
-        text = self.get("--id")
-        return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
 
     def positive(self, name: str, complaint: str) -> int | None:
         """Return a whole number above 0, or None where it was not given; raise SmiExit with the complaint otherwise."""
@@ -323,7 +315,7 @@ class Options:
             if at + 1 == len(words):
                 raise self.complain(f'Option "{words[at]}" is missing its value.')
             value, at = words[at + 1], at + 1
-        self._given[name] = value
+        self.given[name] = value
         return at + 1
 
 
