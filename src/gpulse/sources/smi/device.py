@@ -23,13 +23,10 @@ _LONGEST = 25  # digits; int() refuses thousands of them with an exception
 _SWITCHES = {"Enabled": True, "Disabled": False, "Yes": True, "No": False, "On": True, "Off": False}
 
 
-def text_at(element: Element, paths: Iterable[str]) -> str:
-    """Return the text at the first of these paths that has any."""
-    for path in paths:
-        found = element.find(path)
-        if found is not None and (text := (found.text or "").strip()):
-            return text
-    return ""
+def text_at(element: Element, path: str) -> str:
+    """Return the text at a path; nothing if there is none."""
+    found = element.find(path)
+    return "" if found is None else (found.text or "").strip()
 
 
 def gap_of(text: str) -> Gap:
@@ -82,66 +79,47 @@ def plain(text: str) -> Reading:
     return (text, gap) if gap == "failed" else (None, gap)
 
 
-IDENTITY: dict[str, tuple[str, ...]] = {
-    "uuid": ("uuid",),
-    "name": ("product_name",),
-    "architecture": ("product_architecture",),
-    "pci_bus_id": ("pci/pci_bus_id",),
-    "serial": ("serial",),
-    "vbios": ("vbios_version",),
-}
+IDENTITY = {
+    "uuid": "uuid", "name": "product_name", "architecture": "product_architecture", "pci_bus_id": "pci/pci_bus_id", "serial": "serial",
+    "vbios": "vbios_version",
+}  # fmt: skip
 _LINK = "pci/pci_gpu_link_info"
-_POWER = ("gpu_power_readings", "power_readings")
 
 
-def _power(*names: str) -> tuple[str, ...]:
-    return tuple(f"{group}/{name}" for group in _POWER for name in names)
+def _power(*names: str) -> str:
+    return " ".join(f"{group}/{name}" for group in ("gpu_power_readings", "power_readings") for name in names)
 
 
-FIELDS: dict[str, tuple[Callable[[str], Reading], tuple[str, ...]]] = {
-    "utilization": (number, ("utilization/gpu_util",)),
-    "memory_utilization": (number, ("utilization/memory_util",)),
-    "encoder_utilization": (number, ("utilization/encoder_util",)),
-    "decoder_utilization": (number, ("utilization/decoder_util",)),
-    "jpeg_utilization": (number, ("utilization/jpeg_util",)),
-    "ofa_utilization": (number, ("utilization/ofa_util",)),
-    "memory_used": (number, ("fb_memory_usage/used",)),
-    "memory_total": (number, ("fb_memory_usage/total",)),
-    "memory_free": (number, ("fb_memory_usage/free",)),
-    "memory_reserved": (number, ("fb_memory_usage/reserved",)),
-    "bar1_used": (number, ("bar1_memory_usage/used",)),
-    "bar1_total": (number, ("bar1_memory_usage/total",)),
-    "temperature": (number, ("temperature/gpu_temp",)),
-    "memory_temperature": (number, ("temperature/memory_temp",)),
-    "temperature_limit": (number, ("temperature/gpu_temp_slow_threshold",)),
-    "fan_speed": (number, ("fan_speed",)),
-    "power_draw": (number, _power("power_draw", "average_power_draw", "instant_power_draw")),
-    "power_limit": (number, _power("enforced_power_limit", "current_power_limit", "power_limit")),
-    "power_default_limit": (number, _power("default_power_limit")),
-    "clock_graphics": (number, ("clocks/graphics_clock",)),
-    "clock_sm": (number, ("clocks/sm_clock",)),
-    "clock_memory": (number, ("clocks/mem_clock",)),
-    "clock_video": (number, ("clocks/video_clock",)),
-    "clock_sm_max": (number, ("max_clocks/sm_clock",)),
-    "clock_memory_max": (number, ("max_clocks/mem_clock",)),
-    "pstate": (state, ("performance_state", *_power("power_state"))),
-    "pcie_gen": (number, (f"{_LINK}/pcie_gen/current_link_gen", f"{_LINK}/pcie_gen/device_current_link_gen")),
-    "pcie_gen_max": (number, (f"{_LINK}/pcie_gen/max_link_gen",)),
-    "pcie_width": (number, (f"{_LINK}/link_widths/current_link_width",)),
-    "pcie_width_max": (number, (f"{_LINK}/link_widths/max_link_width",)),
-    "pcie_rx": (number, ("pci/rx_util",)),
-    "pcie_tx": (number, ("pci/tx_util",)),
-    "pcie_replays": (number, ("pci/replay_counter",)),
-    "compute_mode": (word, ("compute_mode",)),
-    "persistence_mode": (switch, ("persistence_mode",)),
-    "mig_mode": (switch, ("mig_mode/current_mig",)),
-    "display_active": (switch, ("display_active",)),
-    "driver_model": (word, ("driver_model/current_dm",)),
-    "addressing_mode": (word, ("addressing_mode",)),
-    "board_part_number": (plain, ("board_part_number",)),
-    "chip_part_number": (plain, ("gpu_part_number",)),
-    "sparse_operation_mode": (switch, ("sparse_operation_mode",)),
-}
+# The paths of the elements that may have a metric: of two names for one thing, the older may be deprecated.
+_PATHS: dict[Callable[[str], Reading], dict[str, str]] = {
+    number: {
+        "utilization": "utilization/gpu_util", "memory_utilization": "utilization/memory_util",
+        "encoder_utilization": "utilization/encoder_util", "decoder_utilization": "utilization/decoder_util",
+        "jpeg_utilization": "utilization/jpeg_util", "ofa_utilization": "utilization/ofa_util",
+        "memory_used": "fb_memory_usage/used", "memory_total": "fb_memory_usage/total", "memory_free": "fb_memory_usage/free",
+        "memory_reserved": "fb_memory_usage/reserved",
+        "bar1_used": "bar1_memory_usage/used", "bar1_total": "bar1_memory_usage/total",
+        "temperature": "temperature/gpu_temp", "memory_temperature": "temperature/memory_temp",
+        "temperature_limit": "temperature/gpu_temp_slow_threshold", "fan_speed": "fan_speed",
+        "power_draw": _power("power_draw", "average_power_draw", "instant_power_draw"),
+        "power_limit": _power("enforced_power_limit", "current_power_limit", "power_limit"),
+        "power_default_limit": _power("default_power_limit"),
+        "clock_graphics": "clocks/graphics_clock", "clock_sm": "clocks/sm_clock", "clock_memory": "clocks/mem_clock",
+        "clock_video": "clocks/video_clock", "clock_sm_max": "max_clocks/sm_clock", "clock_memory_max": "max_clocks/mem_clock",
+        "pcie_gen": f"{_LINK}/pcie_gen/current_link_gen {_LINK}/pcie_gen/device_current_link_gen",
+        "pcie_gen_max": f"{_LINK}/pcie_gen/max_link_gen",
+        "pcie_width": f"{_LINK}/link_widths/current_link_width", "pcie_width_max": f"{_LINK}/link_widths/max_link_width",
+        "pcie_rx": "pci/rx_util", "pcie_tx": "pci/tx_util", "pcie_replays": "pci/replay_counter",
+    },
+    state: {"pstate": f"performance_state {_power('power_state')}"},
+    switch: {
+        "persistence_mode": "persistence_mode", "mig_mode": "mig_mode/current_mig", "display_active": "display_active",
+        "sparse_operation_mode": "sparse_operation_mode",
+    },
+    word: {"compute_mode": "compute_mode", "driver_model": "driver_model/current_dm", "addressing_mode": "addressing_mode"},
+    plain: {"board_part_number": "board_part_number", "chip_part_number": "gpu_part_number"},
+}  # fmt: skip
+FIELDS = {key: (parse, paths.split()) for parse, found in _PATHS.items() for key, paths in found.items()}
 _REASONS = ("clocks_event_reasons", "clocks_throttle_reasons")
 _PREFIXES = ("clocks_event_reason_", "clocks_throttle_reason_")
 _OUR_WORDS = {"display_clocks_setting": "display_clock_setting"}
@@ -165,7 +143,7 @@ def throttle(gpu: Element) -> Reading:
 
 def memory_errors(gpu: Element, corrected: bool) -> Reading:
     """Add up errors since the driver was loaded: of DRAM and SRAM, or the total that schema v10 has."""
-    total = text_at(gpu, (f"{_ERRORS}/{'single_bit' if corrected else 'double_bit'}/total",))
+    total = text_at(gpu, f"{_ERRORS}/{'single_bit' if corrected else 'double_bit'}/total")
     if total:
         return number(total)
     group = gpu.find(_ERRORS)
@@ -177,7 +155,7 @@ def memory_errors(gpu: Element, corrected: bool) -> Reading:
 
 def remapped_rows(gpu: Element) -> Reading:
     """Add up rows replaced after corrected and uncorrected errors."""
-    texts = [text_at(gpu, (f"remapped_rows/remapped_row_{kind}",)) for kind in ("corr", "unc")]
+    texts = [text_at(gpu, f"remapped_rows/remapped_row_{kind}") for kind in ("corr", "unc")]
     counts = [count for text in texts if isinstance(count := number(text)[0], int)]
     return (sum(counts), "unsupported") if len(counts) == 2 else (None, gap_of(texts[0]))
 
@@ -192,7 +170,7 @@ SPECIAL: dict[str, Callable[[Element], Reading]] = {
 
 def identity_of(gpu: Element, index: int) -> dict[str, Reading]:
     """Read who a GPU is."""
-    found = {key: plain(text_at(gpu, paths)) for key, paths in IDENTITY.items()}
+    found = {key: plain(text_at(gpu, path)) for key, path in IDENTITY.items()}
     if found["pci_bus_id"][0] is None and gpu.get("id"):
         found["pci_bus_id"] = (str(gpu.get("id")), "unsupported")
     found["index"] = (index, "unsupported")
@@ -200,19 +178,9 @@ def identity_of(gpu: Element, index: int) -> dict[str, Reading]:
 
 
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
-KEYS = frozenset(
-    {
-        *FIELDS,
-        *SPECIAL,
-        *IDENTITY,
-        "index",
-        "vendor",
-        "driver_version",
-        "memory_unified",
-        "gpu_instance",
-        "compute_instance",
-    }
-)
+KEYS = frozenset({
+    *FIELDS, *SPECIAL, *IDENTITY, "index", "vendor", "driver_version", "memory_unified", "gpu_instance", "compute_instance",
+})  # fmt: skip
 _MEMORY = ("memory_used", "memory_total", "memory_free", "memory_reserved", "bar1_used", "bar1_total")
 _LOST = ("utilization", "temperature", "memory_total")
 _MOST_PIDS = 1 << 32  # Windows counts further than Linux
@@ -273,7 +241,7 @@ class SmiDevice(Device):
             if 0 < pid < _MOST_PIDS:
                 _merge(placed.setdefault(place, {}), pid, facts)
         for at, part in enumerate(self._migs()):
-            place = (text_at(part, ("gpu_instance_id",)), text_at(part, ("compute_instance_id",)))
+            place = (text_at(part, "gpu_instance_id"), text_at(part, "compute_instance_id"))
             instance = DeviceSample()
             instance.values.update(self._part(at, part))
             instance.processes = placed.pop(place, {})
@@ -286,12 +254,12 @@ class SmiDevice(Device):
         return [] if self._gpu is None else self._gpu.findall("mig_devices/mig_device")
 
     def _part(self, at: int, part: Element) -> dict[str, Value]:
-        ids = [number(text_at(part, (name,)))[0] for name in ("index", "gpu_instance_id", "compute_instance_id")]
+        ids = [number(text_at(part, name))[0] for name in ("index", "gpu_instance_id", "compute_instance_id")]
         position, gpu_instance, compute_instance = (value if isinstance(value, int) else at for value in ids)
         return {
             "index": position, "vendor": "nvidia", "name": f"MIG {position}", "gpu_instance": gpu_instance,
             "compute_instance": compute_instance,
-            "uuid": text_at(part, ("uuid",)) or f"MIG-{self.identity['uuid']}/{gpu_instance}/{compute_instance}",
+            "uuid": text_at(part, "uuid") or f"MIG-{self.identity['uuid']}/{gpu_instance}/{compute_instance}",
         }  # fmt: skip
 
 
@@ -309,28 +277,27 @@ def _fill(sample: DeviceSample, gpu: Element, keys: Key) -> None:
             sample.values[key] = value
 
 
-def _first(gpu: Element, parse: Callable[[str], Reading], paths: tuple[str, ...]) -> Reading:
-    """Return the first of several elements that has a value: of two names for one thing, the older may be deprecated."""
-    readings = [parse(text_at(gpu, (path,))) for path in paths]
+def _first(gpu: Element, parse: Callable[[str], Reading], paths: Iterable[str]) -> Reading:
+    readings = [parse(text_at(gpu, path)) for path in paths]
     return next((reading for reading in readings if reading[0] is not None), readings[0])
 
 
 def _process(info: Element) -> tuple[tuple[str, str], int, Facts]:
     facts = Facts()
-    pid = number(text_at(info, ("pid",)))[0]
-    kind = text_at(info, ("type",))
+    pid = number(text_at(info, "pid"))[0]
+    kind = text_at(info, "type")
     facts.values["type"] = kind if set(kind.split("+")) <= {"C", "G", "M"} and kind else "C"
-    memory, gap = number(text_at(info, ("used_memory",)))
+    memory, gap = number(text_at(info, "used_memory"))
     if isinstance(memory, int):
         facts.values["memory_used"] = memory
     else:
         facts.gaps["memory_used"] = gap
-    command = text_at(info, ("process_name",))
+    command = text_at(info, "process_name")
     if gap_of(command) != "failed":
         facts.gaps["name"] = gap_of(command)
     else:
         facts.values["name"] = command.split(" ")[0].replace("\\", "/").rsplit("/", 1)[-1] or command
-    place = (text_at(info, ("gpu_instance_id",)), text_at(info, ("compute_instance_id",)))
+    place = (text_at(info, "gpu_instance_id"), text_at(info, "compute_instance_id"))
     return place, pid if isinstance(pid, int) else 0, facts
 
 

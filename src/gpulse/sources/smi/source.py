@@ -65,9 +65,9 @@ class SmiSource(Source):
             raise SourceUnavailable(
                 f"nvidia-smi: {self._file} cannot be read.", "Record it with `nvidia-smi -q -x > FILE`."
             )
-        version = text_at(log, ("driver_version",))
+        version = text_at(log, "driver_version")
         self.driver = {
-            word: text for word, text in (("version", version), ("cuda", text_at(log, ("cuda_version",)))) if text
+            word: text for word, text in (("version", version), ("cuda", text_at(log, "cuda_version"))) if text
         }
         self.devices = [SmiDevice(gpu, index, version) for index, gpu in enumerate(log.findall("gpu"))]
         if not self.devices:
@@ -84,7 +84,7 @@ class SmiSource(Source):
             return
         self.problems = ()
         if log is not None:
-            gpus = {text_at(gpu, ("uuid",)) or str(gpu.get("id")): gpu for gpu in log.findall("gpu")}
+            gpus = {text_at(gpu, "uuid") or str(gpu.get("id")): gpu for gpu in log.findall("gpu")}
             for device in self.devices:
                 own = gpus.get(str(device.identity["uuid"]))
                 device.update(gpus.get(str(device.identity.get("pci_bus_id"))) if own is None else own)
