@@ -270,7 +270,7 @@ def jupyter() -> None:
     machine = LiveMachine(MachineSettings(default_source(), history="jupyter.db", failed=_raise))
     try:
         for question in QUESTIONS:
-            given = dict.fromkeys(parameter.name for parameter in question.parameters)
+            given = {parameter.name: parameter.default for parameter in question.parameters}
             json.loads(question.answer(machine.ask(), given))
         kernel = Kernel("k", "s", "a.ipynb", "a.ipynb", "idle", 1.0, os.getppid())
         assert kernel_table([kernel], machine.ask().latest())["kernels"]

@@ -8,7 +8,7 @@ import stat
 import threading
 
 from ..analysis.alerts import Notice, Transition
-from ..present.decisions import holding_text
+from ..present.events import holding_text
 from ..present.quantities import moment_text, zone_text
 from ..present.text import clean
 from .delivery import Failed

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     Severity: TypeAlias = Literal["critical", "warn", "info", "good"]
-    Case: TypeAlias = float | str | None
     from typing import Literal
 
     Affected: TypeAlias = Literal["program", "gpu", "link", "notice"]
@@ -39,7 +38,7 @@ class Condition:
         self,
         key: str,
         title: str,
-        severity: Severity | Callable[[Case], Severity],
+        severity: Severity | Callable[[float | None], Severity],
         *,
         kind: str = "",
         alert: str = "",
@@ -56,9 +55,9 @@ class Condition:
         self.needs = tuple(needs)
         self._severity = severity
 
-    def severity(self, case: Case = None) -> Severity:
-        """Return how bad it is; `case` is what makes the difference: the code of an XID."""
-        return self._severity if isinstance(self._severity, str) else self._severity(case)
+    def severity(self, code: float | None = None) -> Severity:
+        """Return how bad it is; what makes the difference is the code of an XID."""
+        return self._severity if isinstance(self._severity, str) else self._severity(code)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,8 +69,8 @@ class Condition:
         return f"Condition({self.key!r})"
 
 
-def _xid(case: Case) -> Severity:
-    return xid_of(case).severity if isinstance(case, (int, float)) else "critical"
+def _xid(code: float | None) -> Severity:
+    return "critical" if code is None else xid_of(code).severity
 
 
 def _found(key: str, title: str, severity: Severity, *aliases: str) -> Condition:

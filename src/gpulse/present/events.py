@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
-from ..model.condition import LASTING, of_event, of_verdict
+from ..model.condition import LASTING, of_event, of_verdict, xid_of
 from ..units import duration_text, size_text
-from .cells import severity_style, throttle_words, value_text, xid_remedy, xid_text
-from .decisions import DECISIONS
-from .quantities import rate_text, seconds_text
+from .cells import severity_style, throttle_words, value_text, xid_text
+from .quantities import moment_text, rate_text, seconds_text
 from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
+    from ..analysis.reclaim import ReclaimStep
     from ..model.catalog import Process
     from ..model.event import Event
     from ..model.metric import Metric
@@ -29,15 +29,33 @@ _STUCK = 300  # characters of a sentence about where a program is stuck; `values
 
 def event_text(event: Event) -> str:
     """Return an event as one sentence that is safe to print: "GPU 3 throttled: too hot". How long it lasted is told apart."""
-    return "".join(clean(part) if isinstance(part, Untrusted) else part for part in event_parts(event))
+    return _safe(event_parts(event))
 
 
 def event_parts(event: Event) -> Parts:
     """Return the sentence in parts; what processes and drivers chose is Untrusted, for documents that have markup of their own."""
-    table = _CLEARED if event.alert == "clear" else _SENTENCES
-    sentence = table.get(event.kind) or _SENTENCES.get(event.kind)
-    parts = (Untrusted(event.note or event.kind),) if sentence is None else sentence(event)
-    return ("resolved: ", *parts) if event.alert == "clear" and event.kind not in _CLEARED else parts
+    cleared = _CLEARED.get(event.kind) if event.alert == "clear" else None
+    if cleared is not None:
+        return _filled(cleared, event)
+    template = _SENTENCES.get(event.kind)
+    parts = (Untrusted(event.note or event.kind),) if template is None else _filled(template, event)
+    return ("resolved: ", *parts) if event.alert == "clear" else parts
+
+
+def _filled(template: str, event: Event) -> Parts:
+    """Return a sentence with its fields filled in."""
+    start, *pieces = template.split("{")
+    parts = [start] if start else []
+    for piece in pieces:
+        name, _, after = piece.partition("}")
+        filled = _FIELDS[name](event)
+        parts += filled if isinstance(filled, tuple) else (filled,)
+        parts.append(after)
+    return tuple(part for part in parts if part)
+
+
+def _safe(parts: Parts) -> str:
+    return "".join(clean(part) if isinstance(part, Untrusted) else part for part in parts)
 
 
 def ended_text(last: Event, now: Event, ago: str) -> str:
@@ -45,9 +63,8 @@ def ended_text(last: Event, now: Event, ago: str) -> str:
     measured = _MEASURED.get(last.kind)
     if measured is None or last.kind != now.kind:
         return f"{event_text(last)}; last seen {ago}"
-    (*where, verb), value = measured(last)
-    name = "".join(clean(part) if isinstance(part, Untrusted) else part for part in where)
-    return f"{name} {verb} {value} {ago}, now {measured(now)[1].removesuffix(' full')}"
+    what, value, full = measured
+    return f"{_safe(_filled(what, last))} {_safe(_filled(value, last))}{full} {ago}, now {_safe(_filled(value, now))}"
 
 
 def kind_title(kind: str) -> str:
@@ -78,6 +95,36 @@ def process_parts(process: Process | None) -> Parts:
     return (*owner, Untrusted(process.name or "process"), *pid)
 
 
+def silence_parts(event: Event) -> Parts:
+    """Return which alerts a decision is about: hot of ada on GPU 3; all alerts."""
+    rule, user = event.values.get("rule"), event.values.get("user")
+    whose = (" of ", Untrusted(user)) if user else ()
+    return (Untrusted(rule) if rule else "all alerts", *whose, f" on {gpus_text(event.gpus)}" if event.gpus else "")
+
+
+def step_text(step: ReclaimStep) -> str:
+    """Return what follows for a process that holds memory: warn ada; wait: owner warned, next step at 14:00."""
+    user, reason = clean(step.holding.process.user or "?"), clean(step.reason)
+    if step.action == "wait":
+        return reason + (f", next step at {moment_text(step.due)}" if step.due is not None else "")
+    words = {"warn": f"warn {user}", "report": "tell the administrators", "end": "end it (SIGTERM)"}
+    return (words | {"spare": f"nothing: {reason}"}).get(step.action, f"cannot tell: {reason}")
+
+
+def holding_text(step: ReclaimStep) -> str:
+    """Return who holds what for how long: ada's python (pid 42) holds 3.0 GiB on GPU 3 and has been idle for 2h."""
+    return _safe(_holding(step.holding.event(0.0, "", step.idle)))
+
+
+def _holding(event: Event) -> Parts:
+    process, idle = event.process, event.values.get("idle")
+    whose = (Untrusted(process.user or "?"), "'s ", Untrusted(process.name or "process")) if process is not None else ()
+    pid = "" if process is None or process.pid is None else f" (pid {process.pid:.0f})"
+    lasted = duration_text(idle) if isinstance(idle, (int, float)) else "long"
+    size = size_text(event.value or 0.0)
+    return (*whose, f"{pid} holds {size} on {gpus_text(event.gpus)} and has been idle for {lasted}")
+
+
 def _number(event: Event, key: str = "") -> float:
     value = event.values.get(key) if key else event.value
     return float(value) if isinstance(value, (int, float)) else 0.0
@@ -88,132 +135,53 @@ def _where(event: Event) -> str:
     return Untrusted(event.note) if event.note else gpus_text(event.gpus)
 
 
-def _of_gpu(words: str) -> Callable[[Event], Parts]:
-    return lambda event: (f"{gpus_text(event.gpus)} {words}",)
+def _if_known(event: Event, words: str) -> str:
+    """Return words with the value as a size, or nothing where the event has none."""
+    return "" if event.value is None else words.format(size_text(event.value))
 
 
-def _fixed(words: str) -> Callable[[Event], Parts]:
-    return lambda event: (words,)
+def _times(event: Event) -> str:
+    return f" {count:.0f} times" if (count := _number(event, "count")) > 1 else ""
 
 
-def _lost(event: Event) -> Parts:
-    code = f", XID {event.value:.0f}" if event.value is not None else ""
-    return (f"{gpus_text(event.gpus)} is lost (fell off the bus{code})",)
+def _remedy(event: Event) -> str:
+    return f": {remedy}" if (remedy := xid_of(_number(event)).remedy) else ""
 
 
-def _xid(event: Event) -> Parts:
-    remedy = xid_remedy(_number(event))
-    times = f" {count:.0f} times" if (count := _number(event, "count")) > 1 else ""
-    return (f"{gpus_text(event.gpus)} reported {xid_text(_number(event))}{times}{f': {remedy}' if remedy else ''}",)
+def _ran(event: Event) -> str:
+    seconds = event.process.running_time if event.process is not None else None
+    return "" if seconds is None else f" after {duration_text(seconds)}"
 
 
-def _memory_errors(event: Event) -> Parts:
-    plural = "" if event.value == 1 else "s"
-    return (f"{gpus_text(event.gpus)}: {_number(event):.0f} new uncorrected memory error{plural}",)
+def _others(event: Event) -> str:
+    return f" and {more:.0f} more" if (more := _number(event, "more")) else ""
 
 
-def _throttled(event: Event) -> Parts:
-    return (f"{gpus_text(event.gpus)} throttled: ", *throttle_words(event.reasons))
-
-
-def _out_of_memory(event: Event) -> Parts:
-    held = f": it held {size_text(_number(event))}" if event.value is not None else ""
-    return (*process_parts(event.process), f" ended on {gpus_text(event.gpus)}, probably out of memory{held}")
-
-
-def _started(event: Event) -> Parts:
-    return (*process_parts(event.process), f" started on {gpus_text(event.gpus)}")
-
-
-def _ended(event: Event) -> Parts:
-    ran = event.process.running_time if event.process is not None else None
-    after = "" if ran is None else f" after {duration_text(ran)}"
-    peak = "" if event.value is None else f", peak memory {size_text(event.value)}"
-    more = _number(event, "more")
-    others = f" and {more:.0f} more" if more else ""
-    return (*process_parts(event.process), f"{others} ended on {gpus_text(event.gpus)}{after}{peak}")
-
-
-def _heated(event: Event) -> str:
-    return f"{gpus_text(event.gpus)} memory" if event.note == "memory" else gpus_text(event.gpus)
-
-
-def _hot(event: Event) -> Parts:
-    return (f"{_heated(event)} is at {_number(event):.0f} °C (limit {_number(event, 'above'):.0f} °C)",)
-
-
-def _cooled(event: Event) -> Parts:
-    return (f"{_heated(event)} has cooled down to {_number(event):.0f} °C",)
-
-
-def _nearly_full(event: Event) -> Parts:
-    full = (_where(event), f" memory is {_number(event):.0f} % full")
+def _holder(event: Event) -> Parts:
     if event.process is None:
-        return full
-    return (*full, "; ", *process_parts(event.process), f" holds {size_text(event.process.memory_used or 0.0)}")
+        return ()
+    return ("; ", *process_parts(event.process), f" holds {size_text(event.process.memory_used or 0.0)}")
 
 
-def _has_room(event: Event) -> Parts:
-    return (_where(event), f" memory is down to {_number(event):.0f} %")
-
-
-def _growing(event: Event) -> Parts:
-    rate = f" on {gpus_text(event.gpus)} grows by {size_text(60 * _number(event))} per minute"
+def _full_in(event: Event) -> str:
     if "full_in_low" not in event.values:
-        return (*process_parts(event.process), rate)
+        return ""
     first, last = (duration_text(_number(event, key)) for key in ("full_in_low", "full_in_high"))
-    full = f"; memory will be full in {first}" + (f" to {last}" if last != first else "")
-    return (*process_parts(event.process), rate + full)
+    return f"; memory will be full in {first}" + (f" to {last}" if last != first else "")
 
 
-def _no_longer_growing(event: Event) -> Parts:
-    return (*process_parts(event.process), f" on {gpus_text(event.gpus)} no longer grows")
+def _owner(event: Event) -> Parts:
+    return (" of ", Untrusted(str(user))) if (user := event.values.get("user")) else ()
 
 
-def _idle(event: Event) -> Parts:
-    held = f" holds {size_text(_number(event))} on {gpus_text(event.gpus)}"
-    return (*process_parts(event.process), f"{held} but has been idle for {duration_text(_number(event, 'idle'))}")
-
-
-def _no_longer_idle(event: Event) -> Parts:
-    return (*process_parts(event.process), f" on {gpus_text(event.gpus)} is no longer idle")
-
-
-def _unused(event: Event) -> Parts:
-    user = event.values.get("user")
-    owner = (" of ", Untrusted(str(user))) if user else ()
-    unused = f"{gpus_text(event.gpus)} has not been used for {duration_text(_number(event, 'idle'))}, although "
-    return (unused, Untrusted(event.note or "a job"), *owner, " has it")
-
-
-def _no_longer_unused(event: Event) -> Parts:
-    return (f"{gpus_text(event.gpus)} is no longer held by ", Untrusted(event.note or "a job"), " without being used")
-
-
-def _served(event: Event) -> Parts:
+def _server(event: Event) -> Parts:
     """Return which server: model server Qwen3-32B on GPU 6."""
     name = (event.note or "?").rstrip("/").rpartition("/")[2]
     return ("model server ", Untrusted(name), f" on {gpus_text(event.gpus)}" if event.gpus else "")
 
 
-def _stalled(event: Event) -> Parts:
-    idle = duration_text(_number(event, "idle"))
-    return (*process_parts(event.process), f" has not used {gpus_text(event.gpus)} for {idle}", *_stuck(event))
-
-
-def _no_longer_stalled(event: Event) -> Parts:
-    return (*process_parts(event.process), f" uses {gpus_text(event.gpus)} again")
-
-
-def _free(event: Event) -> Parts:
-    total = "" if event.value is None else f" ({size_text(event.value)})"
-    return (_where(event), f"{total} is free")
-
-
-def _threshold(event: Event, cleared: bool = False) -> Parts:
-    side = "above" if "above" in event.values else "below"
-    limit = "" if cleared else f", {side} {_measure_text(event, _number(event, side))}"
-    return (*_measured(event), f" is {_measure_text(event, event.value)}{limit}")
+def _metric_of(event: Event) -> Metric | None:
+    return (GPU_METRICS if event.gpus else HOST_METRICS).get(str(event.values.get("metric", "")))
 
 
 def _measured(event: Event) -> Parts:
@@ -223,37 +191,40 @@ def _measured(event: Event) -> Parts:
     return (_where(event) if event.gpus else "host", ": ", title)
 
 
-def _measure_text(event: Event, value: float | None) -> str:
+def _measure(event: Event, value: float | None) -> str:
     metric = _metric_of(event)
     return f"{value or 0.0:g}" if metric is None else value_text(metric, value)
 
 
-def _metric_of(event: Event) -> Metric | None:
-    return (GPU_METRICS if event.gpus else HOST_METRICS).get(str(event.values.get("metric", "")))
+def _limit(event: Event) -> str:
+    side = "above" if "above" in event.values else "below"
+    return f", {side} {_measure(event, _number(event, side))}"
 
 
-def _link_errors(event: Event) -> Parts:
+def _errors_title(event: Event) -> str:
     metric = GPU_METRICS.get(str(event.values.get("metric", "")))
-    title = "link errors" if metric is None else metric.title
-    return (f"{gpus_text(event.gpus)}: {_number(event):.0f} new {title}; check slot, riser and bridge",)
+    return "link errors" if metric is None else metric.title
 
 
-def _gap(event: Event) -> Parts:
-    lasted = 0.0 if event.until is None else event.until - event.time
-    return (f"no samples for {duration_text(max(1.0, lasted))}",)
+def _why(event: Event) -> Parts:
+    why = Untrusted(str(event.values.get("why", "")).replace("_", " "))
+    return (" (", why, ")") if why else ()
 
 
-def _clock(event: Event) -> Parts:
-    way = "forward" if _number(event) > 0 else "back"
-    return (f"the system clock was set {way} by {duration_text(abs(_number(event)))}",)
+def _slower(event: Event) -> str:
+    metric = GPU_METRICS.get(str(event.values.get("metric", "")))
+    if metric is None:
+        return " is slower than the other GPUs of its model"
+    own, others = value_text(metric, event.value), value_text(metric, _number(event, "peers"))
+    return f": {metric.title} is {own} ({others} on other GPUs of the same model)"
 
 
 def _verdict(event: Event) -> Parts:
     if event.note:
-        return (f"{gpus_text(event.gpus)}: ", Untrusted(event.note))
+        return (Untrusted(event.note),)
     key = str(event.values.get("verdict", ""))
     found = of_verdict(key)
-    return (f"{gpus_text(event.gpus)}: ", Untrusted(key) if found is None else found.title, *_stuck(event))
+    return (Untrusted(key) if found is None else found.title, *_stuck(event))
 
 
 def _stuck(event: Event) -> Parts:
@@ -262,131 +233,159 @@ def _stuck(event: Event) -> Parts:
     return tuple(part for text in texts if text for part in ("; ", Untrusted(fit(text, _STUCK))))
 
 
-def _dropped(event: Event) -> Parts:
+def _lost_samples(event: Event) -> Parts:
     if event.note:
         return ("a sample could not be kept: ", Untrusted(event.note))
     return (f"{_number(event):.0f} samples were lost while the disk was full",)
 
 
-def _history_damaged(event: Event) -> Parts:
-    start, end = (time.localtime(moment) for moment in (event.time, event.until or event.time))
+def _damage(event: Event) -> str:
+    start, end = (time.localtime(at) for at in (event.time, event.until or event.time))
     form = "%H:%M:%S" if start[:3] == end[:3] else "%Y-%m-%d %H:%M:%S"
     whose = f"of {gpus_text(event.gpus)} " if event.gpus else ""
-    return (f"history {whose}damaged from {time.strftime(form, start)} to {time.strftime(form, end)}",)
+    return f"{whose}damaged from {time.strftime(form, start)} to {time.strftime(form, end)}"
 
 
-def _degraded(event: Event) -> Parts:
-    return (f"{gpus_text(event.gpus)}: the link is below its maximum under load: {link_text(event.values)}",)
+def _until(event: Event) -> str:
+    until = event.values.get("until")
+    return f" until {moment_text(until)}" if isinstance(until, (int, float)) else ""
 
 
-def _nvlinks(event: Event) -> Parts:
-    up, before = _number(event), _number(event, "before")
-    return (
-        f"{gpus_text(event.gpus)}: {up:.0f} of {before:.0f} NVLinks are up; check the bridge, the switch and the kernel log",
-    )
+def _reason(event: Event) -> Parts:
+    return (": ", Untrusted(reason)) if (reason := event.values.get("reason")) else ()
 
 
-def _fabric(event: Event) -> Parts:
-    why = Untrusted(str(event.values.get("why", "")).replace("_", " "))
-    return (
-        f"{gpus_text(event.gpus)}: the NVLink fabric is not ready",
-        *((" (", why, ")") if why else ()),
-        "; CUDA may not start",
-    )
-
-
-def _port_flaps(event: Event) -> Parts:
-    over = duration_text(_number(event, "seconds"))
-    return (
-        "network port ",
-        Untrusted(event.note or "?"),
-        f" went down {_number(event):.0f} times within {over}; check cable and switch",
-    )
-
-
-def _slower(event: Event) -> Parts:
-    metric = GPU_METRICS.get(str(event.values.get("metric", "")))
-    if metric is None:
-        return (f"{gpus_text(event.gpus)} is slower than the other GPUs of its model",)
-    own, others = value_text(metric, event.value), value_text(metric, _number(event, "peers"))
-    return (f"{gpus_text(event.gpus)}: {metric.title} is {own} ({others} on other GPUs of the same model)",)
-
-
-_SENTENCES: dict[str, Callable[[Event], Parts]] = {
-    "lost": _lost,
-    "timeout": _of_gpu("is not responding"),
-    "xid": _xid,
-    "memory-errors": _memory_errors,
-    "out-of-memory": _out_of_memory,
-    "throttled": _throttled,
-    "hot": _hot,
-    "pcie-degraded": _degraded,
-    "link-errors": _link_errors,
-    "nvlink-down": _nvlinks,
-    "fabric-not-ready": _fabric,
-    "port-flaps": _port_flaps,
-    "slower-than-peers": _slower,
-    "memory-nearly-full": _nearly_full,
-    "memory-growth": _growing,
-    "idle-allocation": _idle,
-    "allocation-unused": _unused,
-    **DECISIONS,
-    "stalled": _stalled,
-    "serving-stuck": lambda event: (
-        *_served(event),
-        f" is stuck: it has requests and has made no token for {duration_text(_number(event))}",
-    ),
-    "serving-queue-long": lambda event: (*_served(event), f" has {_number(event):.0f} requests waiting"),
-    "serving-slow": lambda event: (*_served(event), f" needs {seconds_text(_number(event))} to the first token (p95)"),
-    "serving-errors": lambda event: (*_served(event), f" fails {rate_text(_number(event))} requests per second"),
-    "threshold": _threshold,
+# What stands for a name in braces: a text, or several of which some are Untrusted.
+_FIELDS: dict[str, Callable[[Event], str | Parts]] = {
+    "gpus": lambda event: gpus_text(event.gpus),
+    "where": _where,
+    "heated": lambda event: f"{gpus_text(event.gpus)}{' memory' if event.note == 'memory' else ''}",
+    "process": lambda event: process_parts(event.process),
+    "note": lambda event: Untrusted(event.note or "?"),
+    "job": lambda event: Untrusted(event.note or "a job"),
+    "owner": _owner,
+    "server": _server,
+    "number": lambda event: f"{_number(event):.0f}",
+    "plural": lambda event: "" if event.value == 1 else "s",
+    "duration": lambda event: duration_text(_number(event)),
+    "latency": lambda event: seconds_text(_number(event)),
+    "rate": lambda event: rate_text(_number(event)),
+    "size": lambda event: size_text(_number(event)),
+    "growth": lambda event: size_text(60 * _number(event)),
+    "above": lambda event: f"{_number(event, 'above'):.0f}",
+    "before": lambda event: f"{_number(event, 'before'):.0f}",
+    "idle": lambda event: duration_text(_number(event, "idle")),
+    "seconds": lambda event: duration_text(_number(event, "seconds")),
+    "lasted": lambda event: duration_text(max(1.0, 0.0 if event.until is None else event.until - event.time)),
+    "code": lambda event: f", XID {event.value:.0f}" if event.value is not None else "",
+    "xid": lambda event: xid_text(_number(event)),
+    "times": _times,
+    "remedy": _remedy,
+    "reasons": lambda event: throttle_words(event.reasons),
+    "held": lambda event: _if_known(event, ": it held {}"),
+    "peak": lambda event: _if_known(event, ", peak memory {}"),
+    "total": lambda event: _if_known(event, " ({})"),
+    "ran": _ran,
+    "others": _others,
+    "holder": _holder,
+    "full in": _full_in,
+    "link": lambda event: link_text(event.values),
+    "errors": _errors_title,
+    "why": _why,
+    "slower": _slower,
+    "measured": _measured,
+    "measure": lambda event: _measure(event, event.value),
+    "limit": _limit,
     "verdict": _verdict,
-    "gap": _gap,
-    "dropped": _dropped,
-    "history-damaged": _history_damaged,
-    "removed": _of_gpu("disappeared"),
-    "added": _of_gpu("appeared"),
-    "back": _of_gpu("is responding again"),
-    "gpu-free": _free,
-    "instance-removed": _fixed("the MIG instance was removed"),
-    "asleep": _of_gpu("is asleep"),
-    "process-end": _ended,
-    "process-start": _started,
-    "suspend": lambda event: (f"the machine was suspended for {duration_text(_number(event))}",),
-    "clock": _clock,
-    "boot": _fixed("the machine booted"),
-    "start": _fixed("recording started"),
-    "stop": _fixed("recording stopped"),
+    "stuck": _stuck,
+    "lost samples": _lost_samples,
+    "damage": _damage,
+    "way": lambda event: "forward" if _number(event) > 0 else "back",
+    "shift": lambda event: duration_text(abs(_number(event))),
+    "by": lambda event: Untrusted(event.values.get("by") or "somebody"),
+    "told": lambda event: Untrusted(event.values.get("told", "")),
+    "alerts": silence_parts,
+    "until": _until,
+    "reason": _reason,
+    "holding": _holding,
 }
-# Conditions whose present value says more than that they are over: of what, the verb for the past, and the value.
-_MEASURED: dict[str, Callable[[Event], tuple[Parts, str]]] = {
-    "hot": lambda event: ((_heated(event), "was at"), f"{_number(event):.0f} °C"),
-    "memory-nearly-full": lambda event: ((_where(event), " memory", "was"), f"{_number(event):.0f} % full"),
-    "threshold": lambda event: ((*_measured(event), "was"), _measure_text(event, event.value)),
+_SENTENCES = {
+    "lost": "{gpus} is lost (fell off the bus{code})",
+    "timeout": "{gpus} is not responding",
+    "xid": "{gpus} reported {xid}{times}{remedy}",
+    "memory-errors": "{gpus}: {number} new uncorrected memory error{plural}",
+    "out-of-memory": "{process} ended on {gpus}, probably out of memory{held}",
+    "throttled": "{gpus} throttled: {reasons}",
+    "hot": "{heated} is at {number} °C (limit {above} °C)",
+    "pcie-degraded": "{gpus}: the link is below its maximum under load: {link}",
+    "link-errors": "{gpus}: {number} new {errors}; check slot, riser and bridge",
+    "nvlink-down": "{gpus}: {number} of {before} NVLinks are up; check the bridge, the switch and the kernel log",
+    "fabric-not-ready": "{gpus}: the NVLink fabric is not ready{why}; CUDA may not start",
+    "port-flaps": "network port {note} went down {number} times within {seconds}; check cable and switch",
+    "slower-than-peers": "{gpus}{slower}",
+    "memory-nearly-full": "{where} memory is {number} % full{holder}",
+    "memory-growth": "{process} on {gpus} grows by {growth} per minute{full in}",
+    "idle-allocation": "{process} holds {size} on {gpus} but has been idle for {idle}",
+    "allocation-unused": "{gpus} has not been used for {idle}, although {job}{owner} has it",
+    "alert-silenced": "{by} silenced {alerts}{until}{reason}",
+    "alert-unsilenced": "{by} ended the silence of {alerts}",
+    "alert-acknowledged": "{by} acknowledged {alerts}",
+    "reclaim-warned": "its owner was warned ({told}): {holding}",
+    "reclaim-reported": "administrators were told ({told}): {holding}",
+    "reclaim-ended": "gpulse reclaim, run by {by}, sent SIGTERM: {holding}",
+    "stalled": "{process} has not used {gpus} for {idle}{stuck}",
+    "serving-stuck": "{server} is stuck: it has requests and has made no token for {duration}",
+    "serving-queue-long": "{server} has {number} requests waiting",
+    "serving-slow": "{server} needs {latency} to the first token (p95)",
+    "serving-errors": "{server} fails {rate} requests per second",
+    "threshold": "{measured} is {measure}{limit}",
+    "verdict": "{gpus}: {verdict}",
+    "gap": "no samples for {lasted}",
+    "dropped": "{lost samples}",
+    "history-damaged": "history {damage}",
+    "removed": "{gpus} disappeared",
+    "added": "{gpus} appeared",
+    "back": "{gpus} is responding again",
+    "gpu-free": "{where}{total} is free",
+    "instance-removed": "the MIG instance was removed",
+    "asleep": "{gpus} is asleep",
+    "process-end": "{process}{others} ended on {gpus}{ran}{peak}",
+    "process-start": "{process} started on {gpus}",
+    "suspend": "the machine was suspended for {duration}",
+    "clock": "the system clock was set {way} by {shift}",
+    "boot": "the machine booted",
+    "start": "recording started",
+    "stop": "recording stopped",
 }
-_CLEARED: dict[str, Callable[[Event], Parts]] = {
-    "lost": _of_gpu("is responding again"),
-    "timeout": _of_gpu("is responding again"),
-    "removed": _of_gpu("is responding again"),
-    "xid": lambda event: (f"{gpus_text(event.gpus)}: no new XID since XID {_number(event):.0f}",),
-    "memory-errors": _of_gpu("has no new memory errors"),
-    "throttled": _of_gpu("is no longer throttled"),
-    "hot": _cooled,
-    "pcie-degraded": _of_gpu("PCIe link is at its maximum again"),
-    "link-errors": _of_gpu("has no new link errors"),
-    "nvlink-down": lambda event: (f"{gpus_text(event.gpus)}: all {_number(event, 'before'):.0f} NVLinks are up again",),
-    "fabric-not-ready": lambda event: (f"{gpus_text(event.gpus)}: the NVLink fabric is ready",),
-    "port-flaps": lambda event: ("network port ", Untrusted(event.note or "?"), " has been stable again"),
-    "slower-than-peers": _of_gpu("is as fast as other GPUs of its model again"),
-    "memory-nearly-full": _has_room,
-    "memory-growth": _no_longer_growing,
-    "idle-allocation": _no_longer_idle,
-    "allocation-unused": _no_longer_unused,
-    "stalled": _no_longer_stalled,
-    "serving-stuck": lambda event: (*_served(event), " makes tokens again"),
-    "serving-queue-long": lambda event: (*_served(event), f" has only {_number(event):.0f} requests waiting"),
-    "serving-slow": lambda event: (*_served(event), " answers in time again"),
-    "serving-errors": lambda event: (*_served(event), " no longer fails requests"),
-    "process-end": _ended,
-    "threshold": lambda event: _threshold(event, cleared=True),
+# Conditions whose present value says more than that they are over: of what, the value, and a word that only the past has.
+_MEASURED = {
+    "hot": ("{heated} was at", "{number} °C", ""),
+    "memory-nearly-full": ("{where} memory was", "{number} %", " full"),
+    "threshold": ("{measured} was", "{measure}", ""),
+}
+_CLEARED = {
+    "lost": "{gpus} is responding again",
+    "timeout": "{gpus} is responding again",
+    "removed": "{gpus} is responding again",
+    "xid": "{gpus}: no new XID since XID {number}",
+    "memory-errors": "{gpus} has no new memory errors",
+    "throttled": "{gpus} is no longer throttled",
+    "hot": "{heated} has cooled down to {number} °C",
+    "pcie-degraded": "{gpus} PCIe link is at its maximum again",
+    "link-errors": "{gpus} has no new link errors",
+    "nvlink-down": "{gpus}: all {before} NVLinks are up again",
+    "fabric-not-ready": "{gpus}: the NVLink fabric is ready",
+    "port-flaps": "network port {note} has been stable again",
+    "slower-than-peers": "{gpus} is as fast as other GPUs of its model again",
+    "memory-nearly-full": "{where} memory is down to {number} %",
+    "memory-growth": "{process} on {gpus} no longer grows",
+    "idle-allocation": "{process} on {gpus} is no longer idle",
+    "allocation-unused": "{gpus} is no longer held by {job} without being used",
+    "stalled": "{process} uses {gpus} again",
+    "serving-stuck": "{server} makes tokens again",
+    "serving-queue-long": "{server} has only {number} requests waiting",
+    "serving-slow": "{server} answers in time again",
+    "serving-errors": "{server} no longer fails requests",
+    "process-end": "{process}{others} ended on {gpus}{ran}{peak}",
+    "threshold": "{measured} is {measure}",
 }

@@ -8,7 +8,7 @@ from .code import advised, code_sentence
 from .concerns import concern_lines, headline, summary
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
-from .text import clean, fit, width
+from .text import clean, fit, width, wrap
 from .verdict_titles import who
 from .verdicts import QUIET, advice, alike, budget_bar, budget_legend, style, title
 from .verdicts import line as verdict_line
@@ -59,7 +59,7 @@ def code_block(lines: Sequence[CodeLine], seconds: float, problem: str, columns:
     room = max(40, min(columns, 120)) - _LABEL - _INDENT
     sentence = code_sentence(lines, seconds)
     told = [sentence, *advised(lines)] if sentence else ["The GPU hardly waited for the program."] if lines else []
-    rows = [part for text in [*told, clean(problem)] if text for part in wrapped(text, room)]
+    rows = [part for text in [*told, clean(problem)] if text for part in wrap(text, room)]
     return [_labelled("" if at else "Code").add(row) for at, row in enumerate(rows)]
 
 
@@ -101,7 +101,7 @@ def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list
     glyph = theme.glyph(*_MARKS.get(look, _MARKS["label"]))
     heading = Line().add(gpus_text([one.label for one in group if one.index is not None]), "title")
     lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
-    for at, text in enumerate(wrapped(title(verdict), room - 4)):
+    for at, text in enumerate(wrap(title(verdict), room - 4)):
         lines.append(Line().add(f"{glyph} " if at == 0 else "  ", look).add(text, "title"))
     lines += _subject(verdict, title(verdict), room)
     lines += _time(verdict, theme, room)
@@ -119,7 +119,7 @@ def _subject(verdict: Verdict, said: str, room: int) -> list[Line]:
     people = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
     if line.width + 5 + width(people) <= room:
         return [line.add("  ·  ", "faint").add(people, "user")]
-    return [line, *(Line().add("  ").add(text, "user") for text in wrapped(people, room - _INDENT))]
+    return [line, *(Line().add("  ").add(text, "user") for text in wrap(people, room - _INDENT))]
 
 
 def _time(verdict: Verdict, theme: Theme, room: int) -> list[Line]:
@@ -150,7 +150,7 @@ def _also(verdict: Verdict, room: int) -> list[Line]:
     lines = []
     for at, other in enumerate(verdict.also):
         share = f" ({100 * other.share:.0f} % of the time)" if other.share < 0.95 else ""
-        for row, text in enumerate(wrapped(f"{title(other).rstrip('.')}{share}.", room - _LABEL - _INDENT)):
+        for row, text in enumerate(wrap(f"{title(other).rstrip('.')}{share}.", room - _LABEL - _INDENT)):
             lines.append(_labelled("Also" if at == 0 and row == 0 else "").add(text))
     return lines
 
@@ -158,7 +158,7 @@ def _also(verdict: Verdict, room: int) -> list[Line]:
 def _advice(verdict: Verdict, room: int) -> list[Line]:
     lines = []
     for at, text in enumerate(advice(verdict)):
-        for row, part in enumerate(wrapped(clean(text), room - _LABEL - _INDENT - 3)):
+        for row, part in enumerate(wrap(clean(text), room - _LABEL - _INDENT - 3)):
             number = f"{at + 1}. " if row == 0 else "   "
             lines.append(_labelled("Try" if at == 0 and row == 0 else "").add(number, "label").add(part))
     return lines
@@ -166,14 +166,3 @@ def _advice(verdict: Verdict, room: int) -> list[Line]:
 
 def _labelled(label: str) -> Line:
     return Line().add(" " * _INDENT).add(label, "label", _LABEL)
-
-
-def wrapped(text: str, columns: int) -> list[str]:
-    """Break text into lines at spaces, measured in cells."""
-    lines = [""]
-    for word in text.split():
-        if lines[-1] and width(lines[-1]) + 1 + width(word) > columns:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".lstrip()
-    return lines

@@ -120,14 +120,3 @@ def _fill(lines: list[Line], text: str, style: str, room: int) -> None:
         if lines[-1].width + width(char) > room:
             lines.append(Line())
         lines[-1].add(char, style)
-
-
-def wrapped_header(title: str, columns: int) -> Sequence[str]:
-    """Return the heading of a column on as few lines as it needs in `columns` cells; words stay whole."""
-    lines = [""]
-    for word in title.split():
-        if lines[-1] and width(lines[-1]) + 1 + width(word) > columns:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}".lstrip()
-    return lines

@@ -18,20 +18,6 @@ SHADE, ASCII_SHADE = "\u2802", "."  # a cell of nothing but the shade under a cu
 _MINI = " ▁▂▃▄▅▆▇█"
 
 
-def braille(values: Sequence[float], columns: int, rows: int, low: float, high: float) -> list[str]:
-    """Return an area plot of evenly spaced values, two by four dots a cell, the top row first.
-
-    A stroke in each dot column from its lowest to its highest value, joined to the one before, light shade below. NaN
-    leaves a hole; a value at `low` still has a dot, so that nothing and zero differ.
-    """
-    return braille_spans(spans(values, columns * 2), rows, low, high)
-
-
-def ascii_plot(values: Sequence[float], columns: int, rows: int, low: float, high: float) -> list[str]:
-    """Return the same plot in ASCII: # from the lowest to the highest value of a column, full stops below."""
-    return ascii_spans(spans(values, columns), rows, low, high)
-
-
 def spans(values: Sequence[float], count: int) -> list[Span]:
     """Return lowest and highest for each of `count` columns; fewer values than columns are drawn wider."""
     total = len(values)
@@ -46,7 +32,11 @@ def spans(values: Sequence[float], count: int) -> list[Span]:
 
 
 def braille_spans(columns: Sequence[Span], rows: int, low: float, high: float) -> list[str]:
-    """Return the braille plot of ready columns, two of them a cell; cells that hold nothing but shade are `SHADE`."""
+    """Return an area plot of columns of dots, two by four dots a cell, the top row first; cells of nothing but shade are `SHADE`.
+
+    A stroke in each column from its lowest to its highest value, joined to the one before, light shade below. None leaves a hole;
+    a value at `low` still has a dot, so that nothing and zero differ.
+    """
     if rows <= 0:
         return []
     dots = rows * 4
@@ -92,7 +82,7 @@ def _dots(bits: tuple[int, ...], stroke: tuple[int, int], base: int) -> int:
 
 
 def ascii_spans(columns: Sequence[Span], rows: int, low: float, high: float) -> list[str]:
-    """Return the ASCII plot of ready columns, one a cell; shade is a full stop."""
+    """Return the same plot in ASCII, one column a cell: # from the lowest to the highest value, full stops below."""
     if rows <= 0:
         return []
     cells = [[" "] * len(columns) for _ in range(rows)]

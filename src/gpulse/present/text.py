@@ -72,6 +72,17 @@ def fit(text: str, cells: int, more: str = "…") -> str:
     return kept + more if room >= 0 else more[:cells]
 
 
+def wrap(text: str, cells: int) -> list[str]:
+    """Return text as lines of at most `cells`, broken at spaces; a word stays whole, even one that is longer."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and width(lines[-1]) + 1 + width(word) > cells:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines
+
+
 def fit_name(text: str, cells: int, more: str = "…") -> str:
     """Return text cut to at most `cells`, but never within a number: part of a job id or user id would be another one."""
     cut = fit(text, cells, more)

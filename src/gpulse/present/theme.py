@@ -100,10 +100,11 @@ def _palette(name: str, background: str) -> str:
 
 
 def _codes(sheet: Sheet, colors: int) -> Mapping[str, str]:
+    whole = {"chart1": sheet["busy"], "chart2": sheet["memory"], **sheet}
     if colors >= TRUE_COLOR:
-        return {style: ";".join(map(_true, codes[2].split(";"))) for style, codes in sheet.items()}
+        return {style: ";".join(map(_true, codes[2].split(";"))) for style, codes in whole.items()}
     column = 0 if colors == 16 else 1
-    return {style: codes[column] for style, codes in sheet.items()}
+    return {style: codes[column] for style, codes in whole.items()}
 
 
 def _true(word: str) -> str:
@@ -154,7 +155,8 @@ def _mixed(color: str, behind: tuple[int, int, int], share: float) -> str:
 
 
 # One row per style. A style is named after its meaning: `busy` and chart1 are activity, `memory` and chart2 memory, chart3 power,
-# temperature and clocks, chart4 links; none of these is the color of a warning. Values (`calm`) have the terminal's own foreground.
+# temperature and clocks, chart4 links; none of these is the color of a warning. chart1 and chart2 are `busy` and `memory` unless listed.
+# Values (`calm`) have the terminal's own foreground.
 # fmt: off
 DARK: Sheet = {
     "title":    ("1", "1", "1"),
@@ -171,8 +173,6 @@ DARK: Sheet = {
     "accent":   ("1;36", "1;38;5;80", "1;#5fd7d7"),
     "selected": ("7", "1;38;5;231;48;5;24", "1;#ffffff;on#005f87"),
     "border":   ("2", "38;5;242", "#6c6c6c"),
-    "chart1":   ("32", "38;5;78", "#5fd787"),
-    "chart2":   ("36", "38;5;74", "#5fafd7"),
     "chart3":   ("37", "38;5;187", "#d7d7af"),
     "chart4":   ("35", "38;5;176", "#d787d7"),
     "loud":     ("1;37;41", "1;38;5;231;48;5;160", "1;#ffffff;on#d70000"),
@@ -193,8 +193,6 @@ LIGHT: Sheet = {
     "accent":   ("1;34", "1;38;5;25", "1;#00558f"),
     "selected": ("7", "1;38;5;16;48;5;153", "1;#000000;on#afd7ff"),
     "border":   ("2", "38;5;245", "#8a8a8a"),
-    "chart1":   ("32", "38;5;22", "#00641e"),
-    "chart2":   ("34", "38;5;24", "#005f87"),
     "chart3":   ("36", "38;5;58", "#5f5f00"),
     "chart4":   ("35", "38;5;90", "#870087"),
     "loud":     ("1;37;41", "1;38;5;231;48;5;124", "1;#ffffff;on#af0000"),
@@ -214,55 +212,41 @@ CONTRAST: Sheet = {
     "accent":   ("1;4;36", "1;4;38;5;123", "1;4;#87ffff"),
     "selected": ("1;7", "1;38;5;16;48;5;226", "1;#000000;on#ffff00"),
     "border":   ("1", "38;5;231", "#ffffff"),
-    "chart1":   ("1;32", "1;38;5;120", "1;#87ff87"),
-    "chart2":   ("1;36", "1;38;5;123", "1;#87ffff"),
     "chart3":   ("1;37", "1;38;5;230", "1;#ffffd7"),
     "chart4":   ("1;35", "1;38;5;219", "1;#ffafff"),
     "loud":     ("1;5;7", "1;38;5;16;48;5;231", "1;#000000;on#ffffff"),
 }
 # Nearly everybody can distinguish blue and orange; warnings are also bold, and critical values underlined.
 BLIND: Sheet = {
-    "title":    ("1", "1", "1"),
-    "label":    ("2", "38;5;245", "#8a8a8a"),
-    "faint":    ("2", "38;5;242", "#6c6c6c"),
-    "track":    ("2", "38;5;242", "#6c6c6c"),
+    **DARK,
     "good":     ("36", "38;5;74", "#56b4e9"),
     "busy":     ("36", "38;5;75", "#56b4e9"),
-    "calm":     ("", "", ""),
     "memory":   ("34", "38;5;63", "#6060ff"),
     "user":     ("36", "38;5;110", "#87afd7"),
     "warn":     ("1;33", "1;38;5;214", "1;#e69f00"),
     "critical": ("1;4;33", "1;4;38;5;208", "1;4;#ff8700"),
     "accent":   ("1;36", "1;38;5;117", "1;#87d7ff"),
     "selected": ("7", "1;38;5;231;48;5;25", "1;#ffffff;on#005faf"),
-    "border":   ("2", "38;5;242", "#6c6c6c"),
-    "chart1":   ("36", "38;5;75", "#56b4e9"),
-    "chart2":   ("34", "38;5;63", "#6060ff"),
     "chart3":   ("37", "38;5;231", "#ffffff"),
     "chart4":   ("35", "38;5;132", "#af5f87"),
     "loud":     ("1;4;7;33", "1;4;38;5;16;48;5;214", "1;4;#000000;on#e69f00"),
 }
 # For a terminal whose background is unknown: every color can be read on black and on white, which leaves only middle tones.
 NEUTRAL: Sheet = {
-    "title":    ("1", "1", "1"),
+    **DARK,
     "label":    ("", "38;5;243", "#757575"),
     "faint":    ("2", "38;5;243", "#757575"),
     "track":    ("2", "38;5;243", "#757575"),
     "good":     ("32", "38;5;65", "#58804f"),
     "busy":     ("32", "38;5;29", "#008844"),
-    "calm":     ("", "", ""),
     "memory":   ("36", "38;5;31", "#007ea9"),
     "user":     ("36", "38;5;63", "#506aec"),
     "warn":     ("1;35", "1;38;5;130", "1;#b35f00"),
     "critical": ("1;31", "1;38;5;161", "1;#ea0c1f"),
     "accent":   ("1;36", "1;38;5;30", "1;#088199"),
-    "selected": ("7", "1;38;5;231;48;5;24", "1;#ffffff;on#005f87"),
     "border":   ("2", "38;5;243", "#757575"),
-    "chart1":   ("32", "38;5;29", "#008844"),
-    "chart2":   ("36", "38;5;31", "#007ea9"),
     "chart3":   ("36", "38;5;97", "#7d7726"),
     "chart4":   ("35", "38;5;133", "#c431c4"),
-    "loud":     ("1;37;41", "1;38;5;231;48;5;160", "1;#ffffff;on#d70000"),
 }
 CONTRAST_LIGHT: Sheet = {
     "title":    ("1", "1;38;5;16", "1;#000000"),
@@ -279,29 +263,18 @@ CONTRAST_LIGHT: Sheet = {
     "accent":   ("1;4;34", "1;4;38;5;18", "1;4;#000087"),
     "selected": ("1;7", "1;38;5;231;48;5;16", "1;#ffffff;on#000000"),
     "border":   ("1", "38;5;16", "#000000"),
-    "chart1":   ("1;32", "1;38;5;22", "1;#005f00"),
-    "chart2":   ("1;34", "1;38;5;18", "1;#000087"),
     "chart3":   ("1;36", "1;38;5;23", "1;#4d4d00"),
     "chart4":   ("1;35", "1;38;5;53", "1;#5f005f"),
     "loud":     ("1;5;7", "1;38;5;226;48;5;16", "1;#ffff00;on#000000"),
 }
 BLIND_LIGHT: Sheet = {
-    "title":    ("1", "1", "1"),
-    "label":    ("2", "38;5;240", "#585858"),
-    "faint":    ("2", "38;5;244", "#808080"),
-    "track":    ("2", "38;5;245", "#8a8a8a"),
+    **LIGHT,
     "good":     ("34", "38;5;25", "#005faf"),
     "busy":     ("34", "38;5;25", "#00558f"),
-    "calm":     ("", "", ""),
     "memory":   ("35", "38;5;63", "#5f5fff"),
     "user":     ("34", "38;5;24", "#005f87"),
     "warn":     ("1;33", "1;38;5;130", "1;#a05000"),
     "critical": ("1;4;31", "1;4;38;5;94", "1;4;#7a3d00"),
-    "accent":   ("1;34", "1;38;5;25", "1;#00558f"),
-    "selected": ("7", "1;38;5;16;48;5;153", "1;#000000;on#afd7ff"),
-    "border":   ("2", "38;5;245", "#8a8a8a"),
-    "chart1":   ("34", "38;5;25", "#00558f"),
-    "chart2":   ("35", "38;5;63", "#5f5fff"),
     "chart3":   ("30", "38;5;16", "#000000"),
     "chart4":   ("36", "38;5;29", "#00704a"),
     "loud":     ("1;4;7;33", "1;4;38;5;231;48;5;94", "1;4;#ffffff;on#7a3d00"),

@@ -111,7 +111,8 @@ class AskedServer:
             return
         if self.samples or self._kind is not None:
             self.due, self._delay = now + self._delay, min(_LONGEST, 2 * self._delay)
-            self.samples = tuple(_silent(sample, now, refusal) for sample in self.samples)
+            silent: dict[str, Any] = {"at": now, "gap": refusal.gap, "gauges": {}, "counts": {}, "latencies": {}}
+            self.samples = tuple(sample.replace(**silent) for sample in self.samples)
             self.problem = self._problem(refusal)
             return
         self._refusals.append(refusal)
@@ -224,12 +225,6 @@ class AskedServer:
         if not remedy and kind is not None and refusal.status in (404, 501):
             remedy = kind.remedy
         return Problem("serving", f"{who}: {refusal.sentence}.", remedy)
-
-
-def _silent(sample: ServerSample, now: float, refusal: NoAnswer) -> ServerSample:
-    return ServerSample(
-        sample.server, sample.model, sample.endpoint, now, pid=sample.pid, pids=sample.pids, gap=refusal.gap
-    )
 
 
 def unreachable(found: FoundServer) -> Problem | None:

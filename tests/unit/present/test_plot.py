@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.present.plot import SHADE, ascii_plot, braille, mini
+from gpulse.present.plot import SHADE, ascii_spans, braille_spans, mini, spans
 from gpulse.screen.grid import Grid, draw
 
 _VALUES = st.lists(st.floats(), max_size=300)
 _NAN = float("nan")
+
+
+def braille(values: Sequence[float], columns: int, rows: int, low: float, high: float) -> list[str]:
+    return braille_spans(spans(values, columns * 2), rows, low, high)
+
+
+def ascii_plot(values: Sequence[float], columns: int, rows: int, low: float, high: float) -> list[str]:
+    return ascii_spans(spans(values, columns), rows, low, high)
+
+
 _DOTS = ((0x40, 0x80), (0x04, 0x20), (0x02, 0x10), (0x01, 0x08))  # from the bottom up, left and right
 
 

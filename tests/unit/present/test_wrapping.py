@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.present.line import wrapped_header, wrapped_lines
-from gpulse.present.text import width
+from gpulse.present.line import wrapped_lines
+from gpulse.present.text import width, wrap
 
 _PIECES = st.lists(st.tuples(st.text(alphabet="ab 日·", max_size=12), st.sampled_from(["", "label"])), max_size=6)
 
@@ -28,5 +28,5 @@ def test_no_line_is_too_long_and_no_letter_is_lost(pieces: list[tuple[str, str]]
 
 
 def test_a_heading_keeps_its_words() -> None:
-    assert wrapped_header("At power cap", 8) == ["At power", "cap"]
-    assert max(map(width, wrapped_header("Utilization", 4))) == 11
+    assert wrap("At power cap", 8) == ["At power", "cap"]
+    assert max(map(width, wrap("Utilization", 4))) == 11

@@ -8,7 +8,7 @@ import time
 
 from ...errors import GpulseError, UsageError
 from ...present.alerts import alert_plain, alert_text
-from ...present.decisions import silence_parts
+from ...present.events import silence_parts
 from ...present.quantities import moment_text
 from ...present.text import aligned, clean
 from ...units import duration_text, parse_duration

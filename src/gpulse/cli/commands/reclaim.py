@@ -7,7 +7,7 @@ import sys
 import time
 
 from ...errors import ConfigError, GpulseError
-from ...present.decisions import step_text
+from ...present.events import step_text
 from ...present.text import aligned, clean
 from ...units import duration_text, parse_duration, parse_size, size_text
 from ..main import VERBS
@@ -209,7 +209,7 @@ def _act(
 def _end(step: ReclaimStep, now: float) -> tuple[bool, str, Any]:
     """Ask a process to end, if it is still the one that was judged."""
     from ...delivery.reclaim import reclaim_event
-    from ...present.decisions import holding_text
+    from ...present.events import holding_text
     from ...surfaces.top.signals import Target, send
 
     (said,) = send([Target(int(step.holding.process.pid or 0), step.holding.started)], "TERM")

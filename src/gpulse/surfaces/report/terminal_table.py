@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...present.line import Line, gauge, wrapped_header, wrapped_lines
-from ...present.text import width
+from ...present.line import Line, gauge, wrapped_lines
+from ...present.text import width, wrap
 from .document import Figure
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ class _Layout:
         for at, title in enumerate(self.block.header):
             values, bar = self._values(at), self.bar + 1 if self.has_bar(at) else 0
             room = values + bar
-            while len(words := wrapped_header(title, room)) > 2:
+            while len(words := wrap(title, room)) > 2:
                 room += 1
             self.headers.append(words)
             self.widths.append(max(values, max(map(width, words)) - bar))
