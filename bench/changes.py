@@ -13,8 +13,8 @@ import threading
 import time
 
 from bench.workloads.table import WORKLOADS
-from gpulse.analysis.diagnosis.live import LiveDiagnosis
-from gpulse.analysis.diagnosis.wanted import WANTED
+from gpulse.analysis.diagnosis.running import LiveDiagnosis
+from gpulse.analysis.diagnosis.window import WANTED
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.registry import make_source
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 from gpulse.analysis.diagnosis.judge import diagnose
-from gpulse.analysis.diagnosis.live import LiveDiagnosis
-from gpulse.analysis.diagnosis.wanted import WANTED
+from gpulse.analysis.diagnosis.running import LiveDiagnosis
+from gpulse.analysis.diagnosis.window import WANTED
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource

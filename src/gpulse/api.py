@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from .analysis.picked import Picked
+    from .analysis.waiting import Picked
     from .model.catalog import Gpu
     from .model.snapshot import Snapshot
     from .model.verdict import Diagnosis
@@ -91,10 +91,8 @@ def pick(
     With `claim=False` they are only looked for. `wait=True` waits in the queue until it is this program's turn, a number waits at
     most that many seconds. With `share=True` GPUs that others use count as free if they have `free_memory`.
     """
-    from .analysis.allotted import allotted
     from .analysis.free import WANTED, Requirement
-    from .analysis.picked import picked
-    from .analysis.waiting import Waiting
+    from .analysis.waiting import Waiting, allotted, with_claims
     from .present.queue import hold_text
 
     if n < 1:
@@ -107,11 +105,11 @@ def pick(
     sampler = Sampler(_source(source), WANTED).open()
     try:
         if (given := allotted(sampler.identities(), n, words)) is not None:
-            return picked(given)
+            return with_claims(given)
         program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
         waiting = Waiting(asked, hold_text, claims=claim and queued, queued=queued, program=program)
         found, locks = waiting.seek(sampler, words, window, float("inf") if wait is True else float(wait))
-        return picked(found, (*locks, waiting.place))
+        return with_claims(found, (*locks, waiting.place))
     finally:
         sampler.close()
 
@@ -129,7 +127,7 @@ def diagnose(
     The diagnosis iterates over one verdict per GPU; `verdict.title` is the sentence, `verdict.evidence` the numbers.
     """
     from .analysis.diagnosis.running import diagnosis_of as judge
-    from .analysis.diagnosis.wanted import WANTED
+    from .analysis.diagnosis.window import WANTED
     from .present.verdicts import worded
 
     if isinstance(recording, str):

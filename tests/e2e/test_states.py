@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.alerts import RuleSet, rules_from
 from gpulse.analysis.events import EventDetector
 from gpulse.model.codec import from_line
 from gpulse.model.snapshot import Snapshot
@@ -95,7 +95,7 @@ def test_a_driver_that_stops_answering_is_started_anew(lab: Lab, word: str) -> N
 def test_a_driver_that_fails_for_a_while_is_one_alert_and_one_clear(lab: Lab, word: str, function: str) -> None:
     moments = [*range(0, 40, 2)]
     seen = samples(lab, machine(2).fault(function=function, code=word, since="5s", until="25s"), *moments)
-    book, detector = RuleBook(rules_from({})), EventDetector()
+    book, detector = RuleSet(rules_from({})), EventDetector()
     turned, events = [], []
     for moment, plain in zip(moments, seen, strict=True):
         failing = 5 < moment < 25

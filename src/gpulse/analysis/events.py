@@ -1,4 +1,4 @@
-"""The event detector: compares each snapshot with earlier ones and returns what happened."""
+"""The event detector: compares each snapshot with earlier ones and returns what happened, changes of the clock included."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 from ..model.condition import rank
 from ..model.event import Event
-from .clock import RecordedClock
+from ..sampling.clock import SystemClock
 from .link_watch import LinkWatch
+from .readings import XidNews
 from .tally import HARMLESS
-from .xids import XidNews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -257,3 +257,45 @@ def _started(process: Process, time: float) -> float | None:
 
 def _label(gpu: Gpu, position: int) -> str:
     return f"{gpu.index if gpu.index is not None else position:.0f}"
+
+
+_LEAP = 5.0  # seconds by which wall clock and monotonic clock must part to be worth an event
+
+
+class RecordedClock:
+    """Finds in the times of snapshots alone where the clock was set back; set forward, it looks like a gap. For one thread."""
+
+    def __init__(self) -> None:
+        self._before: float | None = None
+        self._apart = 0.0  # seconds between the two snapshots before
+
+    def observe(self, moment: float) -> list[Event]:
+        """Return a change of the clock, with the seconds it was set forward, which are negative."""
+        before, self._before = self._before, moment
+        if before is None:
+            return []
+        if moment >= before:
+            self._apart = moment - before
+            return []
+        leap = moment - before - self._apart
+        return [Event(moment, "clock", value=leap)] if leap < -_LEAP else []
+
+
+class ClockWatch(RecordedClock):
+    """Compares the time of each snapshot with the monotonic clock. For one thread."""
+
+    def __init__(self, clock: SystemClock | None = None) -> None:
+        super().__init__()
+        self._clock = clock or SystemClock()
+        self._last: tuple[float, float, float] | None = None  # time, monotonic and asleep at the last snapshot
+
+    def observe(self, moment: float) -> list[Event]:
+        """Return a suspend, with its seconds as `value`, or a change of the clock, with the seconds it was set forward."""
+        now, asleep = self._clock.monotonic(), self._clock.asleep()
+        before, self._last = self._last, (moment, now, asleep)
+        if before is None:
+            return []
+        passed, elapsed, slept = moment - before[0], now - before[1], asleep - before[2]
+        found = [Event(moment, "suspend", value=slept)] if slept > _LEAP else []
+        leap = passed - elapsed - slept
+        return [*found, Event(moment, "clock", value=leap)] if abs(leap) > _LEAP else found

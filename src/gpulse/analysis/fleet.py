@@ -6,7 +6,7 @@ from ..model.catalog import slice_share
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
 from .concerns import concerns, cost
-from .diagnosis.live import EVERY, LiveDiagnosis
+from .diagnosis.running import EVERY, LiveDiagnosis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ..model.event import Event
-from .links import in_use
+from .readings import in_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..model.cadence import Cadence
 from ..model.event import Event
 from ..model.when import within
-from .alerts.book import RuleBook
 from .alerts.rule import Finding
+from .alerts.rule_set import RuleSet
 from .alerts.work import IdleAllocation
 
 TYPE_CHECKING = False
@@ -143,8 +143,8 @@ def idle_holders(
     }, hole
 
 
-def _book(policy: ReclaimPolicy) -> RuleBook:
-    return RuleBook([_IdleThroughout({"for": policy.idle, "memory": policy.memory})])
+def _book(policy: ReclaimPolicy) -> RuleSet:
+    return RuleSet([_IdleThroughout({"for": policy.idle, "memory": policy.memory})])
 
 
 def next_step(

@@ -1,9 +1,13 @@
-"""A summary: the figures of one window of time as a value, for people and for JSON."""
+"""A summary: the figures of one window of time as a value, with step times and model FLOPs utilization."""
 
 from __future__ import annotations
 
+import threading
+
+from ..model.peaks import peak
 from ..units import duration_text
 from .own_use import OwnUse
+from .series import WeightedSeries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,9 +16,7 @@ if TYPE_CHECKING:
 
     from ..model.stacks import CodeLine, TimedStack
     from ..model.verdict import Diagnosis
-    from .mfu import Mfu
-    from .ranks import RankSummary, Straggler
-    from .series import WeightedSeries
+    from .run_comparison import RankSummary, Straggler
 
 
 class Stats:
@@ -250,3 +252,102 @@ class Summary:
     def _ranks_to_plain(self) -> dict[str, Any]:
         ranks = [rank.to_plain() for rank in self.ranks]
         return {"ranks": ranks, "straggler": None if self.straggler is None else self.straggler.to_plain()}
+
+
+MOST_BLOCKS = 128  # beyond, two neighbors become one: between 64 and 128 blocks for a run of any length
+
+
+class StepTimes:
+    """Counts how long each step took, from the end of one to the end of the next; thread-safe.
+
+    `blocks` are the mean times of equally many consecutive steps. Their spread shows how far a run varies by itself, with pauses and
+    slow stretches, which the spread of single steps does not: neighbors are alike.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._series = WeightedSeries()
+        self._blocks: list[float] = []  # mean seconds of a step
+        self._size = 1  # steps in a block
+        self._open = [0.0, 0.0]  # seconds and steps of the block that is not full yet
+        self._told: tuple[float, Stats | None] = (0.0, None)
+
+    def add(self, seconds: float, steps: int = 1) -> None:
+        """Add the time that this number of steps took together."""
+        if seconds < 0 or steps < 1:
+            return
+        with self._lock:
+            self._series.add(seconds / steps, steps)
+            self._open[0] += seconds
+            self._open[1] += steps
+            if self._open[1] >= self._size:
+                self._blocks.append(self._open[0] / self._open[1])
+                self._open = [0.0, 0.0]
+                if len(self._blocks) > MOST_BLOCKS:
+                    self._merge()
+
+    @property
+    def stats(self) -> Stats | None:
+        """Mean, percentiles and extremes in seconds; None before the second step."""
+        with self._lock:
+            return Stats.of(self._series) if self._series.seconds else None
+
+    @property
+    def recent(self) -> Stats | None:
+        """The same for who asks every second: percentiles may be those of up to 3 % fewer steps, since sorting takes milliseconds."""
+        steps, stats = self._told
+        series = self._series
+        if stats is None or series.seconds > 1.03 * steps:
+            stats = self.stats
+            self._told = series.seconds, stats
+        elif series.seconds > steps and (mean := series.mean) is not None:
+            stats = Stats(mean, stats.p50, stats.p95, series.highest, series.lowest)
+        return stats
+
+    @property
+    def blocks(self) -> list[float]:
+        """The mean time of a step in each full block, in seconds and in order."""
+        with self._lock:
+            return [*self._blocks]
+
+    def _merge(self) -> None:
+        pairs = zip(self._blocks[::2], self._blocks[1::2], strict=False)
+        odd = self._blocks[-1] if len(self._blocks) % 2 else None
+        self._blocks = [(one + other) / 2 for one, other in pairs]
+        self._size *= 2
+        if odd is not None:  # the last block has no partner yet: it is the first half of the next one
+            self._open = [odd * self._size / 2, self._size / 2]
+
+
+class Mfu:
+    """`percent` of the dense peak, None with the `reason` where it cannot be told; `rate` in operations per second, None if unknown."""
+
+    __slots__ = ("percent", "rate", "reason")
+
+    def __init__(self, percent: float | None, rate: float | None = None, reason: str = "") -> None:
+        self.percent = percent
+        self.rate = rate
+        self.reason = reason
+
+
+def mfu(per_second: Mapping[str, float], models: Sequence[str], reason: str = "") -> Mfu:
+    """Return the utilization of GPUs of these models; `per_second` are operations per second by data type, "" for an unknown one.
+
+    Several types share the time: each needs its part at its own peak.
+    """
+    rate = sum(per_second.values())
+    if not rate:
+        return Mfu(None, None, reason or "no step was counted")
+    if "" in per_second:
+        return Mfu(None, rate, 'the data type is not known: pass dtype="bfloat16" or whichever your model computes in')
+    if not models:
+        return Mfu(None, rate, "the program used no GPU that was sampled")
+    share = 0.0
+    for dtype, flops in per_second.items():
+        peaks = []
+        for model in models:
+            if (most := peak(model, dtype)) is None:
+                return Mfu(None, rate, f"the dense {dtype} peak of {model} is not known")
+            peaks.append(most)
+        share += flops / sum(peaks)
+    return Mfu(100.0 * share, rate)

@@ -6,6 +6,8 @@ import os
 import time
 
 from ..errors import GpulseError, NoFreeGpu
+from ..model.select import choose_gpus
+from ..model.visible import by_uuid, granted, selection
 from ..store.claims import claim, claims_folder, machine_policy
 from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
 from .free import never, refusal, samples_for, slots, watch
@@ -13,7 +15,7 @@ from .turns import Turn, turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.catalog import Gpu
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from ..store.claims import Claim
     from ..store.queue import Entry
     from .free import Availability, Requirement
+
 
 TIMED_OUT = 124  # the exit code of timeout(1)
 # A waiting program looks at the time of a folder (10 µs), often at first and the nearer it is to its turn. It looks at the GPUs
@@ -264,3 +267,87 @@ def _no_place(error: OSError) -> GpulseError:
     why = f"cannot claim a GPU in {claims_folder()}: {error.strerror};"
     cure = "set GPULSE_CLAIMS to a folder that every user can write to"
     return GpulseError(why, f"{cure}, or use claim=False.", option=f"{cure}.")
+
+
+PARENT = "GPULSE_CLAIM"  # the id of the claim that a program was started with
+
+
+def allotted(
+    gpus: Sequence[Gpu], count: int, words: Sequence[str] | None, environ: Mapping[str, str] = os.environ
+) -> list[Gpu] | None:
+    """Return `count` of the GPUs that were given to this program, None if none were; raise NoFreeGpu if they are fewer.
+
+    `words` name the GPUs to choose from, as --gpu does.
+    """
+    whose, given = _given(gpus, environ)
+    if given is None:
+        return None
+    if words is not None:
+        named = {gpus[at].uuid for at in choose_gpus(gpus, words, environ)}
+        given = [gpu for gpu in given if gpu.uuid in named]
+    if len(given) < count:
+        has = f"{len(given)} GPU{'' if len(given) == 1 else 's'}"
+        raise NoFreeGpu(
+            f"this program has {has} from {whose}, {count} requested;", "request fewer here, or more there."
+        )
+    return given[:count]
+
+
+def _given(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> tuple[str, list[Gpu] | None]:
+    ours = granted(gpus, environ)
+    if word := environ.get(PARENT):
+        mine = [
+            entry for entry in entries() if entry.id == word and entry.uid == os.getuid() and entry.kind == "running"
+        ]
+        if mine:
+            held = by_uuid(gpus, mine[0].gpus)
+            return "the `gpulse run` around it", [gpu for gpu in held if _within(gpu, ours)]
+    if environ.get("SLURM_JOB_ID") and (environ.get("SLURM_STEP_GPUS") or environ.get("SLURM_JOB_GPUS")):
+        job = [gpus[at] for at in choose_gpus(gpus, ["job"], environ)]
+        return "Slurm", [gpu for gpu in ours if _within(gpu, job)] or job
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return "Kubernetes", ours
+    return "", None
+
+
+def _within(gpu: Gpu, gpus: Sequence[Gpu]) -> bool:
+    """Return whether a GPU or MIG instance is one of these, or a part of one."""
+    return any(gpu.uuid == other.uuid or gpu.uuid in {part.uuid for part in other.instances} for other in gpus)
+
+
+_kept_claims: set[Claim | QueuePlace] = set()  # until the program ends or releases them, even if it forgets the object
+
+
+class Picked(tuple["Gpu", ...]):
+    """GPUs, best first, that no other call of `pick` returns until they are released or this program has ended.
+
+    Use it as a tuple, or in a `with`, which releases them at its end.
+    """
+
+    _claims: tuple[Claim | QueuePlace, ...] = ()
+
+    def release(self) -> None:
+        """Allow others to select these GPUs again. Does nothing the second time."""
+        for each in self._claims:
+            each.close()
+        _kept_claims.difference_update(self._claims)
+        self._claims = ()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment variables that make exactly these GPUs visible to a program: CUDA_VISIBLE_DEVICES and others."""
+        return selection(self)
+
+    def __enter__(self) -> Picked:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self.release()
+
+
+def with_claims(gpus: Iterable[Gpu], claims: Iterable[Claim | QueuePlace] = ()) -> Picked:
+    """Return GPUs as picked, with claims that last as long as this program."""
+    made = Picked(gpus)
+    made._claims = tuple(claims)
+    _kept_claims.update(made._claims)
+    return made

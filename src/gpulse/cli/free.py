@@ -39,9 +39,8 @@ def wait_for(
     Raises NoFreeGpu with the reasons: immediately if not waiting or if waiting cannot help, else with exit code 124 at the timeout.
     A program that has GPUs already, from Slurm for instance, gets these.
     """
-    from ..analysis.allotted import allotted
     from ..analysis.free import WANTED
-    from ..analysis.waiting import Waiting
+    from ..analysis.waiting import Waiting, allotted
     from ..model.catalog import Gpu
     from ..present.queue import hold_text, place_text
     from ..sampling.sampler import Sampler

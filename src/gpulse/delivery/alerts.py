@@ -6,7 +6,7 @@ import os
 import time
 from collections import deque
 
-from ..analysis.alerts import Desk, Notice, RuleBook, rules_from
+from ..analysis.alerts import Desk, Notice, RuleSet, rules_from
 from ..errors import ConfigError, GpulseError
 from ..model.event import Event, Silence, new_silence
 from ..present.alerts import alert_line, alert_plain
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.alerts import Transition
-    from ..analysis.alerts.book import Explain
+    from ..analysis.alerts.rule_set import Explain
     from ..model.select import Wanted
     from ..model.snapshot import Snapshot
     from .delivery import Delivery
@@ -54,7 +54,7 @@ class Alerts:
         self.rules = tuple(rule.name for rule in rules)
         self._say = say
         self._said: set[str] = set()
-        self._book = RuleBook(rules, self._rule_failed, explain)
+        self._book = RuleSet(rules, self._rule_failed, explain)
         self._desk = Desk(policy_from(table))
         self._recent: deque[Transition] = deque(maxlen=_RECENT)
         host = os.uname().nodename if host is None else host

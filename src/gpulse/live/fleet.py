@@ -8,8 +8,7 @@ import time
 
 from .._version import __version__
 from ..analysis.fleet import FleetWatch, Funnel
-from ..analysis.fleet_ring import UNKNOWN, FleetRing, share_byte, share_of
-from ..analysis.fleet_usage import FleetUsage
+from ..analysis.fleet_usage import UNKNOWN, FleetRing, FleetUsage, share_byte, share_of
 from ..model.fleet import HOST_STATES, FleetSnapshot
 from ..present.concerns import STATES, visible_trouble, worded
 from ..present.text import clean

@@ -7,8 +7,7 @@ import math
 import time
 
 from ..analysis.fleet import Funnel, filtered, free_gpus, held_by, job_of, unused_grants, user_of
-from ..analysis.fleet_ring import KEYS, UNKNOWN
-from ..analysis.fleet_usage import GROUPS
+from ..analysis.fleet_usage import GROUPS, KEYS, UNKNOWN
 from ..errors import UsageError
 from ..model.fleet import FleetSnapshot
 from ..present.concerns import product

@@ -6,9 +6,8 @@ import threading
 from collections import deque
 from functools import partial
 
-from ..analysis.clock import ClockWatch
-from ..analysis.diagnosis.live import LiveDiagnosis
-from ..analysis.events import EventDetector
+from ..analysis.diagnosis.running import LiveDiagnosis
+from ..analysis.events import ClockWatch, EventDetector
 from ..model.presets import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
 from ..present.exposition import DOWN

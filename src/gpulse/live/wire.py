@@ -9,7 +9,7 @@ import time
 from collections import deque
 
 from ..analysis.concerns import concerns
-from ..analysis.serving import activity
+from ..analysis.readings import activity
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Process
 from ..model.presets import TRACES
 from ..model.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from ..analysis.mfu import mfu
+from ..analysis.summary import mfu
 from ..errors import UsageError
 from ..model.peaks import DTYPES, dtype_named
 from ..torch import part_of_torch
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ..analysis.mfu import Mfu
+    from ..analysis.summary import Mfu
     from .ledger import Ledger
 
 COUNT = "count"

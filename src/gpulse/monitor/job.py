@@ -11,7 +11,7 @@ import shutil
 import threading
 import time
 
-from ..analysis.ranks import RankSummary, straggler, with_devices
+from ..analysis.run_comparison import RankSummary, straggler, with_devices
 from ..store.lines import replaced
 from ..torch import busiest_device, ordinals
 from .presence import PresenceFile, Teller, private_folder

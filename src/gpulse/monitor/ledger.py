@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..analysis.diagnosis.running import RunningDiagnosis
-    from ..analysis.mfu import Mfu
-    from ..analysis.shares import Parts
-    from ..analysis.summary import Stats, Summary
+    from ..analysis.energy import Parts
+    from ..analysis.summary import Mfu, Stats, Summary
     from ..analysis.tally import Tally
     from ..model.verdict import Diagnosis
     from ..sinks.base import Mark
@@ -264,7 +263,7 @@ class Ledger:
 
     def diagnosis(self) -> Diagnosis:
         """Return what limited each GPU so far, in words and numbers."""
-        from ..analysis.diagnosis.waiting import with_wait
+        from ..analysis.diagnosis.running import with_wait
         from ..model.verdict import Diagnosis
         from ..present.verdicts import worded
 

@@ -82,7 +82,7 @@ class Request(Value):
     @property
     def asked(self) -> frozenset[str]:
         """The GPU metrics to read: those to log, and those that verdicts need, so that these do not depend on what is logged."""
-        from ..analysis.diagnosis.wanted import WANTED
+        from ..analysis.diagnosis.window import WANTED
 
         traced = TIMED_POWER if self.stacks else ()
         return WANTED.gpu.union(EVIDENCE, traced, TRAINING if self.metrics is None else self.metrics)

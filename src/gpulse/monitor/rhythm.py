@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..analysis.mfu import Mfu
+    from ..analysis.summary import Mfu
     from .ledger import Ledger
     from .messages import AgentSample
 

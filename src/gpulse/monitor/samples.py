@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from math import isfinite
 
-from ..analysis.clock import ClockWatch
-from ..analysis.events import EventDetector
+from ..analysis.events import ClockWatch, EventDetector
 from ..model import presets
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number

@@ -15,7 +15,7 @@ from itertools import islice
 
 from ..analysis.code_lines import code_lines
 from ..analysis.lost_time import CodeTally
-from ..analysis.source_calls import call_in, called
+from ..analysis.own_lines import call_in, called
 from ..model.stacks import Frame, Stack
 
 TYPE_CHECKING = False

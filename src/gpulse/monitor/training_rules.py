@@ -9,9 +9,9 @@ import os
 import threading
 import time
 
-from ..analysis.alerts import RuleBook, rules_from
-from ..analysis.alerts.diagnosed import Diagnosed
+from ..analysis.alerts import RuleSet, rules_from
 from ..analysis.alerts.rule import duration
+from ..analysis.alerts.work import Diagnosed
 from ..errors import GpulseError
 from ..model.select import Wanted
 from ..present.code import place_text
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import Any
 
-    from ..analysis.alerts.book import Explain
     from ..analysis.alerts.rule import Finding, RuleInput
+    from ..analysis.alerts.rule_set import Explain
     from ..model.event import Event
     from ..model.snapshot import Snapshot
     from ..model.stacks import Stack
@@ -56,7 +56,7 @@ class TrainingRules:
     def __init__(self, environ: Mapping[str, str] | None = None, explain: Explain | None = None) -> None:
         table, hang = _table(os.environ if environ is None else environ)
         rules = [*rules_from(table), *([Hanging()] if hang else [])]
-        self._book = RuleBook(rules, lambda name, error: None, explain)
+        self._book = RuleSet(rules, lambda name, error: None, explain)
         self._at = float("-inf")
 
     @property

@@ -5,9 +5,8 @@ A sample is shared among the windows of its interval: activity, CPU time and ene
 
 from __future__ import annotations
 
-from ..analysis.cpu import CpuMeter
+from ..analysis.energy import CpuMeter, EnergyShares, Shares
 from ..analysis.own_use import energy_share, tells_processes
-from ..analysis.shares import EnergyShares, Shares
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
     from collections.abc import Collection
 
+    from ..analysis.energy import Parts
     from ..analysis.own_use import EnergyShare
-    from ..analysis.shares import Parts
     from ..model.catalog import Gpu
 
 BRIEF = 0.1  # seconds: the activity counters do not latch faster, so nothing can be measured in a shorter window

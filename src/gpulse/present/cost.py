@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..analysis.cost import Cost
-    from ..analysis.mfu import Mfu
-    from ..analysis.summary import Summary
+    from ..analysis.summary import Mfu, Summary
 
 _SMALL = 0.1  # amounts below have three digits instead of two decimals
 

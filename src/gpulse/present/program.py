@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..analysis.own_use import OtherProcess
-    from ..analysis.ranks import RankSummary, Straggler
+    from ..analysis.run_comparison import RankSummary, Straggler
     from ..analysis.summary import GpuSummary
     from ..monitor.presence import Presence
 

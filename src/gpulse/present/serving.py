@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.serving import activity
+from ..analysis.readings import activity
 from ..model.catalog import Server
 from ..units import duration_text
 from .cells import severity

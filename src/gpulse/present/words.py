@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ..analysis.links import below_maximum, in_use
+from ..analysis.readings import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..model.condition import of_event, xid_of
 from ..units import duration_text, size_text

@@ -6,8 +6,7 @@ import json
 import math
 import re
 
-from ..analysis.fleet_ring import KEYS, UNKNOWN, share_byte
-from ..analysis.fleet_usage import FleetUsage
+from ..analysis.fleet_usage import KEYS, UNKNOWN, FleetUsage, share_byte
 from ..model.catalog import GPU_METRICS
 from ..present.exposition import series_name
 from .urls import Refused

@@ -8,8 +8,7 @@ from collections import deque
 
 from ..analysis.code_lines import code_lines
 from ..analysis.lost_time import CodeTally
-from ..analysis.own_lines import LOADS, library_of, own_line
-from ..analysis.source_calls import call_in
+from ..analysis.own_lines import LOADS, call_in, library_of, own_line
 from ..sources.processes import LinuxMachine
 from ..sources.py_spy import StacksUnavailable, check_own, program
 from ..sources.stack_recorder import StackRecorder

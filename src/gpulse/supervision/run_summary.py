@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..analysis.serving_tally import ServedRun
     from ..analysis.summary import Summary
+    from ..analysis.tally import ServedRun
 
 LONG_ENOUGH = 2.0  # seconds after which a working driver has responded, and there is something to tell
 _UNSEEN = "none of its processes used a GPU"

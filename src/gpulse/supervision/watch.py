@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from ..analysis.alerts.book import hangs
+from ..analysis.alerts.rule_set import hangs
 from ..analysis.code_lines import code_lines
-from ..analysis.serving_tally import ServingTally
+from ..analysis.tally import ServingTally
 from ..model.cadence import Cadence
 from ..monitor.ledger import Ledger
 from ..monitor.link import Link
@@ -17,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..analysis.serving_tally import ServedRun
     from ..analysis.summary import Summary
+    from ..analysis.tally import ServedRun
     from ..model.snapshot import Snapshot
     from .code_watch import CodeWatch
 

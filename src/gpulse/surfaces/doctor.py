@@ -8,7 +8,7 @@ import re
 import sys
 
 from .._version import __version__
-from ..analysis.links import below_maximum, in_use
+from ..analysis.readings import below_maximum, in_use
 from ..errors import GpulseError
 from ..model.catalog import GPU_METRICS
 from ..model.select import EVERYTHING

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpulse.analysis.clock import ClockWatch
-from gpulse.analysis.events import EventDetector
+from gpulse.analysis.events import ClockWatch, EventDetector
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.events import event_text
 from gpulse.sampling.clock import ManualClock

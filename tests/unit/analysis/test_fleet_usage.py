@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from gpulse.analysis import fleet_ring, fleet_usage
+from gpulse.analysis import fleet_usage
 from gpulse.analysis.fleet import unused_grants
-from gpulse.analysis.fleet_ring import UNKNOWN, FleetRing
-from gpulse.analysis.fleet_usage import FleetUsage
+from gpulse.analysis.fleet_usage import UNKNOWN, FleetRing, FleetUsage
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
 from gpulse.model.serving import Tariff
@@ -103,7 +102,7 @@ def test_sm_activity_is_the_share_where_it_is_measured() -> None:
 
 
 def test_the_ring_is_bounded_and_takes_new_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet_ring, "_ROOM", 4 * len(fleet_ring.KEYS) * 10)
+    monkeypatch.setattr(fleet_usage, "_ROOM", 4 * len(fleet_usage.KEYS) * 10)
     ring = FleetRing(5.0)
     start = NOON - NOON % 15
     for at in range(40):

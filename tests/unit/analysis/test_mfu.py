@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpulse.analysis.mfu import mfu
+from gpulse.analysis.summary import mfu
 from gpulse.model.peaks import DTYPES, SOURCES, dtype_named, peak, peak_rows
 
 H100 = "NVIDIA H100 80GB HBM3"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.ranks import RankSummary, straggler, with_devices
+from gpulse.analysis.run_comparison import RankSummary, straggler, with_devices
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
 from gpulse.present.program import rank_lines, straggler_text
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpulse.analysis.run_comparison import RunComparison
-from gpulse.analysis.step_times import StepTimes
+from gpulse.analysis.summary import StepTimes
 from gpulse.present.runs import comparison_text
 from gpulse.store.runs import KeptRun
 

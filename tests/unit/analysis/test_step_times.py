@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.step_times import MOST_BLOCKS, StepTimes
+from gpulse.analysis.summary import MOST_BLOCKS, StepTimes
 
 
 def test_percentiles_are_those_of_single_steps() -> None:

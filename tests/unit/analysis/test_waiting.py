@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 import gpulse
-from gpulse.analysis.allotted import PARENT, allotted
 from gpulse.analysis.free import WANTED, Requirement
-from gpulse.analysis.waiting import Waiting
+from gpulse.analysis.waiting import PARENT, Waiting, allotted
 from gpulse.errors import GpulseError, NoFreeGpu
 from gpulse.present.queue import hold_text
 from gpulse.sampling.sampler import Sampler

@@ -63,7 +63,7 @@ def test_an_unknown_name_may_be_meant_as_a_folder() -> None:
 
 
 def test_what_verdicts_need_is_read_whatever_is_logged(tmp_path: Path) -> None:
-    from gpulse.analysis.diagnosis.wanted import WANTED
+    from gpulse.analysis.diagnosis.window import WANTED
 
     bare, logged = Monitor()._request(), Monitor(str(tmp_path / "gpu.csv"), metrics=["utilization"])._request()
     assert bare.asked_of_processes == logged.asked_of_processes >= {"memory_used", "sm_utilization", "user", "name"}

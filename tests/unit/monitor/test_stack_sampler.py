@@ -16,8 +16,7 @@ from types import CodeType
 
 import pytest
 
-from gpulse.analysis.own_lines import own_line
-from gpulse.analysis.source_calls import call_in, called
+from gpulse.analysis.own_lines import call_in, called, own_line
 from gpulse.model.stacks import Frame, Stack
 from gpulse.monitor.stack_sampler import DEEPEST, FrameNames, StackSampler, awaited_frames, call_at, line_before
 from gpulse.monitor.worker_stacks import WorkerStacks

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.serving_tally import ServingTally, together
+from gpulse.analysis.tally import ServingTally, together
 from gpulse.model.catalog import Gpu, Process, Server
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import AgentSample

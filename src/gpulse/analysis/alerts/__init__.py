@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .book import RuleBook
 from .desk import Desk, Notice, TellingPolicy
+from .rule_set import RuleSet
 from .settings import BUILT_IN, ON_REQUEST, rules_from
 from .transition import Transition
 
-__all__ = ["BUILT_IN", "ON_REQUEST", "Desk", "Notice", "RuleBook", "TellingPolicy", "Transition", "rules_from"]
+__all__ = ["BUILT_IN", "ON_REQUEST", "Desk", "Notice", "RuleSet", "TellingPolicy", "Transition", "rules_from"]

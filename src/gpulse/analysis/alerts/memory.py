@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ...model.catalog import Gpu
-    from .holders import HolderTrack
     from .rule import RuleInput
+    from .rule_set import HolderTrack
 
 _WANTED = Wanted(
     gpu=("memory_used", "memory_total", "memory_reserved", "memory_percent"),

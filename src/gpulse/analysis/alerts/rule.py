@@ -5,8 +5,7 @@ from __future__ import annotations
 from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
-from .latch import Latch
-from .transition import Standing, Transition
+from .transition import Latch, Standing, Transition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu
     from ...model.snapshot import Snapshot
-    from .holders import Holders
+    from .rule_set import Holders
 
     Setting: TypeAlias = "tuple[Callable[[Any], float], float | None]"
 

@@ -1,30 +1,50 @@
-"""The rules of a configuration: built-in ones with their thresholds, and those that users write."""
+"""The rules of a configuration: built-in ones with their thresholds, and those that users write for any metric."""
 
 from __future__ import annotations
 
 from ...errors import ConfigError, GpulseError
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.condition import named
+from ...model.event import Event
 from ...model.metric import Number
-from ...model.select import did_you_mean, metric_named
+from ...model.select import Wanted, did_you_mean, metric_named, short_bus_id
 from ...units import BYTES, BYTES_PER_SECOND
-from .diagnosed import Diagnosed
-from .faults import Ecc, Hot, Lost, Throttled, XidReported
-from .links import FabricNotReady, LinkErrors, NvlinkDown, PcieDegraded, PortFlaps, SlowerThanPeers
+from .faults import (
+    Ecc,
+    FabricNotReady,
+    Hot,
+    LinkErrors,
+    Lost,
+    NvlinkDown,
+    PcieDegraded,
+    PortFlaps,
+    SlowerThanPeers,
+    Throttled,
+    XidReported,
+)
 from .memory import Leak, MemoryNearlyFull
-from .rule import duration, number, size
-from .serving import ServingErrors, ServingFirstToken, ServingQueue, ServingStuck
-from .stalled import Stalled
-from .threshold import Threshold
-from .work import GpuFree, IdleAllocation, JobFinished, UnusedAllocation
+from .rule import Finding, Lasting, duration, number, size
+from .work import (
+    Diagnosed,
+    GpuFree,
+    IdleAllocation,
+    JobFinished,
+    ServingErrors,
+    ServingFirstToken,
+    ServingQueue,
+    ServingStuck,
+    Stalled,
+    UnusedAllocation,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ...model.catalog import Gpu
     from ...model.metric import Metric
-    from .rule import AlertRule
+    from .rule import AlertRule, RuleInput
 
 _CLASSES: tuple[type[AlertRule], ...] = (
     Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, NvlinkDown, FabricNotReady,
@@ -150,3 +170,72 @@ def _gpu_words(value: Any, where: str) -> list[str]:
             f"{where}: {value!r} is not a list of GPUs;", 'write gpu = "0-3", gpu = 2 or gpu = ["0", "GPU-1a2b"].'
         )
     return [part.strip() for word in words for part in str(word).split(",") if part.strip()]
+
+
+class Threshold(Lasting):
+    """A metric of GPUs, or with `host` of the machine, that is beyond `bound`; it is well again at `clear` or on the other side.
+
+    `gpus` are words for GPUs, empty for all. Which they mean is settled when a GPU is first seen: a new number changes nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        metric: Metric,
+        bound: float,
+        given: Mapping[str, float],
+        *,
+        above: bool = True,
+        clear: float | None = None,
+        host: bool = False,
+        gpus: Sequence[str] = (),
+        severity: str = "warn",
+    ) -> None:
+        super().__init__(given)
+        self.name = name
+        self.severity = severity
+        self._metric = metric
+        self._bound = bound
+        self._above = above
+        self._clear = clear
+        self._host = host
+        self._words = tuple(gpus)
+        self._chosen: dict[str, bool] = {}
+        self.wanted = Wanted(host=(metric.key,)) if host else Wanted(gpu=(metric.key,))
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        if self._host:
+            yield self._finding(sample, "", "", "", sample.snapshot.host.get(self._metric.key))
+            return
+        for uuid, name, at, gpu in sample.all():
+            if uuid not in self._chosen:
+                whole = sample.gpus[sample.instances[uuid][0]] if uuid in sample.instances else gpu
+                self._chosen[uuid] = not self._words or any(_is_called(one, self._words) for one in (gpu, whole))
+            if self._chosen[uuid]:
+                yield self._finding(sample, uuid, name, at, gpu.get(self._metric.key))
+
+    def _finding(self, sample: RuleInput, uuid: str, name: str, number: str, value: object) -> Finding:
+        if not isinstance(value, (int, float)):
+            return Finding(uuid, None)
+        holds = value > self._bound if self._above else value < self._bound
+        calm = not holds
+        if self._clear is not None:
+            calm = value <= self._clear if self._above else value >= self._clear
+        values = {self._metric.key: value, "above" if self._above else "below": self._bound, "metric": self._metric.key}
+        gpus, uuids = ((number or "?",), (uuid,)) if uuid else ((), ())
+        event = Event(sample.snapshot.time, "threshold", gpus, uuids=uuids, value=value, values=values, note=name)
+        return Finding(uuid, holds, calm, event=event)
+
+
+def _is_called(gpu: Gpu, words: Sequence[str]) -> bool:
+    for word in words:
+        first, dash, last = word.partition("-")
+        if first.isdecimal() and (not dash or last.isdecimal()):
+            if gpu.index is not None and int(first) <= gpu.index <= int(last if dash else first):
+                return True
+        elif ":" in word:
+            if short_bus_id(gpu.pci_bus_id or "") == short_bus_id(word):
+                return True
+        elif (gpu.uuid or "").lower().startswith((word.lower(), f"gpu-{word.lower()}")):
+            return True
+    return False

@@ -1,20 +1,26 @@
-"""Rules for who works: memory held for nothing, jobs that end and GPUs that become free."""
+"""Rules for who works: memory held for nothing, stalls, jobs that end, GPUs that become free, model servers, and verdicts."""
 
 from __future__ import annotations
 
+from ...model.condition import of_verdict
 from ...model.event import Event
 from ...model.select import Wanted
+from ..concerns import BAD
+from ..diagnosis.running import LiveDiagnosis
+from ..diagnosis.window import WANTED
 from ..events import FULL, IDLE_CPU, IDLE_HELD
-from .latch import Latch
-from .rule import AlertRule, Finding, Lasting, duration, number, size
+from ..readings import STUCK_AFTER, activity
+from .rule import AlertRule, Finding, Lasting, duration, number, number_of, size
+from .transition import Latch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from ...model.catalog import Gpu
-    from .holders import HolderTrack
+    from ...model.catalog import Gpu, Server
+    from ...model.verdict import Verdict
     from .rule import RuleInput
+    from .rule_set import HolderTrack
     from .transition import Transition
 
 _UNLISTED = 512 << 20  # bytes that no process accounts for and that may be the driver's
@@ -184,3 +190,137 @@ def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:
         return None
     unlisted = (gpu.memory_used or 0.0) - sum(process.memory_used or 0.0 for process in gpu.processes)
     return unlisted > _UNLISTED or (gpu.utilization or 0.0) >= _BUSY
+
+
+_AT_WORK = 5.0  # percent of utilization from which a GPU counts as used
+
+
+class Stalled(Lasting):
+    """A GPU that was used for `used` seconds and has been at 0 % for `for`, while the same process holds its memory.
+
+    CPU time of the program is no excuse: one that waits for data, for a lock or for another rank is stalled all the same.
+    """
+
+    name = "stalled"
+    settings = {"used": (duration, 30.0), "for": (duration, 180.0), "clear_for": (duration, 5.0)}
+    wanted = Wanted(
+        gpu=("utilization", "sm_active"), process=("pid", "name", "user", "type", "memory_used", "running_time")
+    )
+
+    def __init__(self, given: dict[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._used: dict[tuple[str, str], float] = {}  # seconds of use, by GPU and process
+        self._last: float | None = None
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        seconds = 0.0 if self._last is None else sample.now - self._last
+        self._last = sample.now
+        for ended in sample.holders.ended:
+            if self._used.pop((ended.uuid, ended.pid), None) is not None:
+                event = ended.event(sample.snapshot.time, "process-end", value=ended.most)
+                yield Finding(ended.uuid, None, what=ended.pid, over=True, event=event)
+        for gpu in [*sample.gpus.values(), *(instance for _, instance in sample.instances.values())]:
+            holders = [holder for holder in sample.holders.on(gpu) if holder.process.type != "G"]
+            use = gpu.utilization if gpu.utilization is not None else gpu.sm_active
+            if holders and use is not None:  # with several, the utilization is that of all of them
+                yield self._finding(holders[0], use, seconds, sample.snapshot.time)
+
+    def _finding(self, holder: HolderTrack, use: float, seconds: float, time: float) -> Finding:
+        key = holder.uuid, holder.pid
+        used = self._used[key] = self._used.get(key, 0.0) + (seconds if use >= _AT_WORK else 0.0)
+        event = holder.event(time, "stalled", values={"idle": self.value("for")})
+        return Finding(holder.uuid, use < 1 and used >= self.value("used"), use >= 1, event=event, what=holder.pid)
+
+
+class _OfServers(Lasting):
+    """A rule about one figure of each server: at or above a value it holds."""
+
+    key = ""
+    kind = ""
+    wanted = Wanted(serving=True)
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        for server in sample.snapshot.serving:
+            value = server.get(self.key)
+            known = isinstance(value, (int, float))
+            holds = self.holds(server) if known else None
+            values: dict[str, float | str] = {"above": self.value("above")}
+            yield Finding(server.key, holds, event=self._event(sample, server, value if known else None, values))
+
+    def holds(self, server: Server) -> bool:
+        """Return whether a server is beyond the threshold."""
+        value = server.get(self.key)
+        return isinstance(value, (int, float)) and value >= self.value("above")
+
+    def _event(self, sample: RuleInput, server: Server, value: object, values: dict[str, float | str]) -> Event:
+        own = set(server.gpus or ())
+        labels = [
+            number_of(gpu) or "?"
+            for gpu in sample.snapshot.gpus
+            if any(part.uuid in own for part in (gpu, *gpu.instances))
+        ]
+        figure = float(value) if isinstance(value, (int, float)) else None
+        note = server.model or server.server or ""
+        uuids = server.gpus or ()
+        return Event(
+            sample.snapshot.time, self.kind, tuple(labels), uuids=uuids, value=figure, values=values, note=note
+        )
+
+
+class ServingQueue(_OfServers):
+    """More requests wait than a server should have waiting."""
+
+    name, key, kind = "serving_queue", "waiting", "serving-queue-long"
+    settings = {"above": (number, 50.0), "for": (duration, 120.0), "clear_for": (duration, 60.0)}
+
+
+class ServingFirstToken(_OfServers):
+    """The first token comes late: the 95th percentile of the last minute."""
+
+    name, key, kind = "serving_first_token", "first_token_p95", "serving-slow"
+    settings = {"above": (number, 10.0), "for": (duration, 120.0), "clear_for": (duration, 60.0)}
+
+
+class ServingErrors(_OfServers):
+    """Requests fail."""
+
+    name, key, kind = "serving_errors", "error_rate", "serving-errors"
+    settings = {"above": (number, 0.1), "for": (duration, 60.0), "clear_for": (duration, 60.0)}
+
+
+class ServingStuck(_OfServers):
+    """A server has requests and has made no token for a while."""
+
+    name, key, kind = "serving_stuck", "idle_time", "serving-stuck"
+    settings = {"above": (duration, STUCK_AFTER), "for": (duration, 60.0), "clear_for": (duration, 0.0)}
+
+    def holds(self, server: Server) -> bool:
+        return activity(server) == "stuck" and super().holds(server)
+
+
+class Diagnosed(Lasting):
+    """A GPU or MIG instance whose verdict has been one that calls for a change for long. Judges the last minute every ten seconds."""
+
+    name = "diagnosis"
+    settings = {"for": (duration, 600.0), "clear_for": (duration, 120.0)}
+    wanted = WANTED
+
+    def __init__(self, given: Mapping[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._live = LiveDiagnosis()
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        self._live.add(sample.snapshot)
+        for uuid, _, _, _ in sample.all():
+            verdict = self._live.verdict(uuid)
+            if verdict is None:
+                continue
+            limited = None if verdict.key == "unknown" else self._calls_for_a_change(verdict)
+            values: dict[str, float | str] = {"verdict": verdict.key, "confidence": verdict.confidence}
+            event = Event(sample.snapshot.time, "verdict", (verdict.label,), uuids=(uuid,), values=values)
+            yield Finding(uuid, limited, event=event)
+
+    def _calls_for_a_change(self, verdict: Verdict) -> bool:
+        """Tell whether a verdict is bad and not told by another rule."""
+        condition = of_verdict(verdict.key)
+        return condition is not None and condition.alert == self.name and condition.severity() in BAD

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...model.verdict import PARTS, WAITS, WORK, Budget, Diagnosis, Verdict
-from .jobs import peers
 from .load import Load
 from .rule import GROUPS, WAIT, Case
 from .rules import BY_KEY, ORDER, RULES
@@ -14,11 +13,12 @@ from .workload import held_spans, phases, settled, starts, trim, working
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from ...model.snapshot import Snapshot
     from .rule import DiagnosisRule
     from .window import GpuWindow, WindowBuilder
+
 
 _WINDOW_RULES = tuple(
     rule for rule in RULES if rule.scope == "window" and rule.key not in ("idle_allocation", "serving_idle")
@@ -300,3 +300,25 @@ def _is_passing(verdict: Verdict) -> bool:
 def _told(verdict: Verdict | None) -> Verdict:
     assert verdict is not None
     return verdict
+
+
+def peers(loads: Sequence[Load]) -> list[list[Load]]:
+    """Return for each load those of the other GPUs of the same job."""
+    marks = [set(_marks(load)) for load in loads]
+    return [
+        [other for place, other in enumerate(loads) if place != at and marks[at] & marks[place]]
+        for at in range(len(loads))
+    ]
+
+
+def _marks(load: Load) -> Iterator[Hashable]:
+    """Yield what identifies the job of a GPU: the process itself, its batch job, or its parent and command."""
+    for track in load.tracks:
+        process = track.process
+        yield ("pid", track.pid)
+        if process.job:
+            yield ("job", process.job)
+        elif process.pod or process.container:
+            yield ("container", process.pod or process.container, process.command)
+        if process.parent is not None and process.parent > 1 and process.command:
+            yield ("parent", process.parent, process.command)

@@ -6,11 +6,15 @@ feeds it, its workers, and the disks, weighted by how idle the GPU was at that v
 
 from __future__ import annotations
 
-from .waits import wait_causes
+from .window import TRACE_STEP
+from .workload import BUSY_SM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .load import Load
+
 
 GAPS = 0.15  # of the time without any kernel from which a thread does something else than launching
 FILL = 0.50  # of the chip at work while a kernel runs
@@ -102,3 +106,194 @@ def _throttle(load: Load, shares: dict[str, float]) -> None:
         if part in shares:
             shares["throttled"] = shares.get("throttled", 0.0) + lost * shares[part]
             shares[part] *= 1.0 - lost
+
+
+READ = 50e6  # bytes per second from storage or network
+IOWAIT = 0.30  # cores that wait for disks
+WORKER = 0.5  # cores of each worker from which the workers are what the program waits for
+_SOME = 0.2  # cores of each worker that show it at work where nothing else explains the wait
+_THREADS = 1.3  # cores of a process whose main thread waits: its other threads prepare something
+_IDLE = 5.0  # per cent of activity below which a sample shows the GPU waiting
+_ALL_BUSY = 95.0  # per cent above which it shows nothing of a wait
+_WAITS = 0.7  # of the samples in which a main thread may run while other threads of the program are the limit
+
+
+def wait_causes(load: Load) -> dict[str, float]:
+    """Return what the GPU waits for when it does nothing, as shares that sum to 1: thread, workers, storage, network, outside.
+
+    `unexplained` is the share for which nothing that was read tells.
+    """
+    main = load.main
+    moments = [] if main is None else _moments(load)
+    if not moments:
+        return {"unexplained": 1.0}
+    thread = _running(moments)
+    if (each := load.cpu_workers / load.workers if load.workers >= 1 else 0.0) >= WORKER and each > _own(moments):
+        return {"workers": 1.0}  # of two stages that feed the GPU, the one that never rests is the limit
+    if (load.cpu_main or 0.0) >= _THREADS and load.states and load.states.get("running", 0.0) < _WAITS:
+        return {"workers": 1.0}  # threads of the program, which the main thread waits for
+    causes: dict[str, float] = {}
+    total = sum(one.weight for one in moments)
+    for one in moments:
+        causes[one.cause] = causes.get(one.cause, 0.0) + one.weight / total
+    found = {part: (1.0 - thread) * share for part, share in causes.items()}
+    found["thread"] = found.get("thread", 0.0) + thread
+    return {part: share for part, share in found.items() if share > 0}
+
+
+class _Moment:
+    """One sample: how idle the GPU was, whether the thread that feeds it ran, and what else explains a wait."""
+
+    __slots__ = ("cause", "idle", "running", "seconds", "weight")
+
+    def __init__(self, seconds: float, idle: float, running: float | None, cause: str) -> None:
+        self.seconds = seconds
+        self.idle = idle
+        self.running = running
+        self.cause = cause
+        # a wait is seen best where the thread does not run and the GPU does nothing
+        self.weight = seconds * (0.02 + idle) * (0.05 + 1.0 - (running or 0.0))
+
+
+def _moments(load: Load) -> list[_Moment]:
+    main, gpu = load.main, load.gpu
+    if main is None:
+        return []
+    sm, use = gpu.columns["sm_active"], gpu.columns["utilization"]
+    found = []
+    for place, at in enumerate(main.at):
+        if not load.first <= at < load.end:
+            continue
+        activity = use[at] if use[at] is not None else sm[at]
+        idle = 1.0 - min(100.0, activity or 0.0) / 100.0
+        cpu, state = main.values["cpu_percent"][place], main.states[place]
+        # CPU time first: while autograd runs backward in a thread of its own, the main thread waits for a lock
+        own = min(1.0, cpu / 100.0) if cpu is not None else None if state is None else float(state == "running")
+        found.append(_Moment(gpu.weights[at], idle, own, _cause(load, place, state)))
+    return found
+
+
+def _running(moments: Sequence[_Moment]) -> float:
+    """Return the share of the waits in which the thread itself runs.
+
+    A thread spins while the GPU computes, so where a sample holds both, only what runs beyond that time counts.
+    """
+    waited = ran = 0.0
+    empty = [one for one in moments if one.idle > 1 - _IDLE / 100 and one.running is not None]
+    mixed = [one for one in moments if 1 - _ALL_BUSY / 100 <= one.idle <= 1 - _IDLE / 100 and one.running is not None]
+    full = [one for one in moments if one.idle < 1 - _ALL_BUSY / 100 and one.running is not None]
+    for group in (empty, mixed or full):
+        seconds = sum(one.seconds for one in group)
+        if seconds <= 0:
+            continue
+        idle = sum(one.seconds * one.idle for one in group) / seconds
+        running = sum(one.seconds * (one.running or 0.0) for one in group) / seconds
+        wait = max(idle, 1e-6)
+        waited += seconds * wait
+        ran += seconds * wait * min(1.0, max(0.0, (running - (1.0 - idle)) / wait))
+    return ran / waited if waited > 0 else 0.0
+
+
+def _own(moments: Sequence[_Moment]) -> float:
+    """Return how much of the time the thread runs, whatever the GPU does."""
+    known = [(one.seconds, one.running) for one in moments if one.running is not None]
+    seconds = sum(weight for weight, _ in known)
+    return sum(weight * running for weight, running in known) / seconds if seconds > 0 else 0.0
+
+
+def _cause(load: Load, place: int, state: str | None) -> str:
+    """Return what a thread that does not run waits for at one sample."""
+    main = load.main
+    assert main is not None
+
+    def value(key: str) -> float | None:
+        return main.values[key][place]
+
+    at = main.at[place]
+    own, tree, workers = value("cpu_percent"), value("tree_cpu_percent"), value("children")
+    running, blocked, reads = value("workers_running"), value("workers_blocked"), value("tree_read")
+    if own is None and tree is None and state is None:
+        return "unexplained"
+    if state == "disk":
+        return "storage"
+    beside = None if tree is None or own is None else max(0.0, tree - own) / 100.0
+    each = None if beside is None or not workers else beside / workers
+    if each is not None and each >= WORKER:
+        return "workers"
+    iowait, cores = load.gpu.host["iowait"][at], load.cores
+    waiting = iowait is not None and cores is not None and iowait * cores / 100.0 >= IOWAIT
+    if (reads or 0.0) >= READ or (waiting and (reads or 0.0) > 1e6) or (blocked and not running):
+        return "storage"
+    if running or (each is not None and each >= _SOME):
+        return "workers"
+    if state == "network" or (load.gpu.host["net_rx"][at] or 0.0) >= READ:
+        return "network"
+    if workers is None and tree is None:
+        return "unexplained"  # its workers were not read: they may be what it waits for
+    if (own or 0.0) / 100.0 >= _THREADS:
+        return "workers"
+    if state == "running":
+        return "thread"  # ready to run without a CPU to run on
+    return "thread" if (own or 0.0) / 100.0 >= 0.8 and state is None else "outside"
+
+
+_PARTLY, _DEEP, _WHOLE = (
+    0.25,
+    0.7,
+    0.95,
+)  # of a sample without work: at the edge of a pause, in its emptiest sample, inside
+_SHORTEST = 1.2  # sampling intervals that a pause lasts where only samples show it
+
+
+def pauses(load: Load, least: float) -> list[tuple[float, float]]:
+    """Return when the GPU did nothing for `least` seconds or more, as pairs of start and end in seconds since 1970."""
+    if load.traced:
+        return _runs([(time - TRACE_STEP, time, 1.0 if value < 2.0 else 0.0) for time, value in load.traced], least)
+    return _runs(_dips(load), max(least, _SHORTEST * load.interval))
+
+
+def _dips(load: Load) -> list[tuple[float, float, float]]:
+    """Return start and end of each sample, and the share of it (0–1) in which nothing ran, from how far it is below the usual."""
+    sm, use = load.values("sm_active"), load.values("utilization")
+    detailed = sum(value is not None for value in sm) >= sum(
+        value is not None for value in use
+    )  # counters may be read less often
+    known = sorted(value for value in (sm if detailed else use) if value is not None)
+    usual = known[len(known) * 3 // 4] if known else 0.0
+    found = []
+    for at, (here, busy) in enumerate(zip(sm, use, strict=True)):
+        value = here if detailed else busy
+        end = load.gpu.times[load.first + at]
+        if _is_quiet(here if detailed else None, busy):
+            share = 1.0
+        else:
+            share = 0.0 if value is None or usual <= 0 else max(0.0, 1.0 - value / usual)
+        found.append((end - load.weights[at], end, share))
+    return found
+
+
+def _is_quiet(sm: float | None, utilization: float | None) -> bool:
+    """Tell whether no kernel ran at a sample; copies may have."""
+    if sm is not None:
+        return sm < 2 * BUSY_SM
+    return utilization is not None and utilization < 2.0
+
+
+def _runs(slots: Sequence[tuple[float, float, float]], least: float) -> list[tuple[float, float]]:
+    """Return the stretches of slots that are empty, their first and last perhaps only in part, of at least `least` seconds."""
+    found: list[tuple[float, float]] = []
+    start: int | None = None
+    for at in range(len(slots) + 1):
+        dips = at < len(slots) and slots[at][2] >= _PARTLY
+        whole = dips and slots[at][2] >= _WHOLE
+        if dips and start is None:
+            start = at
+        elif start is not None and not whole:
+            last = at if dips else at - 1  # the last slot of a pause may be empty in part only
+            run = slots[start : last + 1]
+            length = sum((end - begin) * share for begin, end, share in run)
+            if length >= least and max(share for _, _, share in run) >= _DEEP:
+                begin = run[0][1] - (run[0][1] - run[0][0]) * run[0][2]
+                found.append((begin, begin + length))
+            start = None
+    return found

@@ -1,4 +1,4 @@
-"""Diagnosis rules: one verdict each, with what docs and ranking need, and the function that finds it."""
+"""Diagnosis rules: one verdict each, with what docs and ranking need, the function that finds it, and its evidence."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Group: TypeAlias = Literal["fault", "ownership", "limit", "feeding", "device", "rest"]
     Scope: TypeAlias = Literal["window", "phase", "job"]
+
+    from ...model.catalog import Server
 
 GROUPS: tuple[Group, ...] = ("fault", "ownership", "limit", "feeding", "device", "rest")
 WAIT = 0.18  # of the time from which a wait is told as what limits the GPU
@@ -152,3 +154,42 @@ def beside(metric: str, value: float | None, threshold: float) -> Evidence | Non
 def lower(confidence: Confidence) -> Confidence:
     """Return the next lower confidence."""
     return _LOWER[confidence]
+
+
+_LEAST = 0.5  # of the time for which the server must have answered
+
+
+class ServedTime:
+    """The answers of a server in the samples of a load, each with the seconds that it stands for."""
+
+    def __init__(self, answers: Sequence[tuple[Server, float]]) -> None:
+        self._answers = answers
+        self.last = answers[-1][0]
+        self._seconds = sum(weight for _, weight in answers)
+
+    def mean(self, key: str) -> float | None:
+        """Return the mean of a metric over the time in which it is known."""
+        known = [(value, weight) for one, weight in self._answers if isinstance(value := one.get(key), (int, float))]
+        seconds = sum(weight for _, weight in known)
+        return sum(value * weight for value, weight in known) / seconds if seconds > 0 else None
+
+    def share(self, key: str, least: float) -> float:
+        """Return the part of the time in which a metric was at least this."""
+        there = sum(
+            weight
+            for one, weight in self._answers
+            if isinstance(value := one.get(key), (int, float)) and value >= least
+        )
+        return there / self._seconds if self._seconds > 0 else 0.0
+
+
+def served(load: Load) -> ServedTime | None:
+    """Return what the server on the GPU of a load said; None without one that answered for most of the time."""
+    gpu = load.gpu
+    answers = [
+        (server, gpu.weights[at])
+        for at in range(load.first, load.end)
+        if (server := gpu.rows[at].server) is not None and (server.running is not None or server.waiting is not None)
+    ]
+    whole = sum(gpu.weights[load.first : load.end])
+    return ServedTime(answers) if answers and sum(weight for _, weight in answers) >= _LEAST * whole else None

@@ -12,6 +12,7 @@ from itertools import pairwise
 from ...model.cadence import Cadence
 from ...model.catalog import Process
 from ...model.presets import DIAGNOSIS
+from ...model.select import Wanted
 from .backfill import backfilled
 
 TYPE_CHECKING = False
@@ -372,3 +373,8 @@ def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, Proce
                 seen.setdefault(pid, []).append((place, values, process.thread_state))
     read = frozenset(at for at, processes in enumerate(listed) if processes is not None)
     return {pid: ProcessTrack(pid, latest[pid], places, times, read) for pid, places in seen.items()}
+
+
+_IDENTITY = ("index", "uuid", "name", "throttle_reasons", "memory_percent", "utilization_trace")
+_PROCESS = ("pid", "name", "command", "user", "parent", "type", "container", "pod", "job", "thread_state")
+WANTED = Wanted((*DIAGNOSIS, *_IDENTITY), (*PROCESS_KEYS, *_PROCESS), (*HOST_KEYS, "name", "cpu_per_core"), serving=True)

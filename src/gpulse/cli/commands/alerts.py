@@ -57,14 +57,14 @@ def _file(arguments: Arguments) -> AlertFile:
 
 def _simulated(arguments: Arguments) -> AlertFile:
     """Return the alerts of the simulated machine after half an hour, in memory: what is decided about them is gone afterwards."""
-    from ...analysis.alerts import Desk, RuleBook, TellingPolicy, rules_from
+    from ...analysis.alerts import Desk, RuleSet, TellingPolicy, rules_from
     from ...sampling.clock import ManualClock
     from ...sampling.sampler import Sampler
     from ...sources.simulated.source import SimulatedSource
     from ...store.alert_file import AlertFile
 
     clock = ManualClock(time.time() - _WATCHED)
-    book, desk, file = RuleBook(rules_from(_table())), Desk(TellingPolicy(0.0)), AlertFile()
+    book, desk, file = RuleSet(rules_from(_table())), Desk(TellingPolicy(0.0)), AlertFile()
     source = SimulatedSource(clock=clock.monotonic, mixed=source_name(arguments) == "demo:mixed")
     sampler = Sampler(source, book.wanted, clock=clock).open()
     for _ in range(int(_WATCHED / _STEP)):

@@ -88,7 +88,7 @@ def _wanted(arguments: Arguments) -> Wanted:
 
     everything = arguments.processes or arguments.history is not None
     if arguments.metrics == [SCREEN_METRICS]:
-        from ...analysis.diagnosis.wanted import WANTED
+        from ...analysis.diagnosis.window import WANTED
         from ...model.presets import CURVES, GLANCE
 
         listed = EVERYTHING.process if everything else WANTED.process
@@ -137,8 +137,8 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     """Record this machine's history; raise HistoryBusy if another process already does."""
     import os
 
-    from ...analysis.diagnosis.live import LiveDiagnosis
-    from ...analysis.watch import MachineWatch
+    from ...analysis.alerts.rule_set import MachineWatch
+    from ...analysis.diagnosis.running import LiveDiagnosis
     from ...present.verdicts import verdict_event
     from ...store.config import config_path, read_config
     from ...store.history import Recorder

@@ -49,7 +49,7 @@ def run(arguments: Arguments) -> int:
 
         environ |= selection(gpus)
     if place is not None:
-        from ...analysis.allotted import PARENT
+        from ...analysis.waiting import PARENT
 
         environ[PARENT] = place.entry.id
     recording = _recording(arguments)

@@ -85,7 +85,7 @@ def _problems(arguments: Arguments) -> int:
     """Watch for a moment and print only what is wrong, one line each."""
     from ...analysis.concerns import concerns
     from ...analysis.diagnosis.running import RunningDiagnosis
-    from ...analysis.diagnosis.wanted import WANTED
+    from ...analysis.diagnosis.window import WANTED
     from ...present.concerns import concern_lines, worded
     from ...present.terminal import size_of
     from ..session import open_sampler

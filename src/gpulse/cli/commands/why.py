@@ -102,7 +102,7 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
 
     `traced`: with the driver's own samples of power, which tell when in a second the GPU waited.
     """
-    from ...analysis.diagnosis.wanted import WANTED
+    from ...analysis.diagnosis.window import WANTED
     from ...model.presets import TIMED_POWER
     from ...model.select import Wanted
     from ...present.explanation import so_far

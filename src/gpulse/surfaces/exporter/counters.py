@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.xids import XidNews
+from ...analysis.readings import XidNews
 from ...model.cadence import Cadence
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.metric import Number

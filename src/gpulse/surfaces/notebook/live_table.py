@@ -8,8 +8,8 @@ import sys
 import threading
 
 from ...analysis.concerns import concerns
-from ...analysis.diagnosis.live import LiveDiagnosis
-from ...analysis.diagnosis.wanted import WANTED
+from ...analysis.diagnosis.running import LiveDiagnosis
+from ...analysis.diagnosis.window import WANTED
 from ...model.catalog import Process
 from ...model.presets import GLANCE
 from ...model.select import Wanted

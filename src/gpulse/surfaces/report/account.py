@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from ...analysis.code_lines import code_lines
-from ...analysis.cpu import CpuMeter
-from ...analysis.diagnosis.running import RunningDiagnosis
-from ...analysis.diagnosis.waiting import with_wait
-from ...analysis.energy import Meter
+from ...analysis.diagnosis.running import RunningDiagnosis, with_wait
+from ...analysis.energy import CpuMeter, Meter, Shares
 from ...analysis.events import EventDetector
-from ...analysis.mfu import Mfu
-from ...analysis.serving_tally import ServingTally
-from ...analysis.shares import Shares
-from ...analysis.tally import Tally
+from ...analysis.summary import Mfu
+from ...analysis.tally import ServingTally, Tally
 from ...errors import RecordingError
 from ...model.cadence import Cadence
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu

@@ -7,7 +7,7 @@ from itertools import starmap
 from operator import attrgetter
 
 from ...analysis.run_comparison import RunComparison
-from ...analysis.serving_tally import together
+from ...analysis.tally import together
 from ...model.codec import time_text
 from ...present.cost import money_text
 from ...present.events import event_text

@@ -13,8 +13,8 @@ from .document import Figure, TableBlock, throttled_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import GpuSummary
+    from ...analysis.tally import ServedRun
     from .document import Cell
     from .run import InstanceSpan, Run
 

@@ -6,7 +6,7 @@ import gzip
 import json
 from html import escape
 
-from ...analysis.flame import flame_of, frame_name
+from ...analysis.code_lines import flame_of, frame_name
 from ...errors import GpulseError
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.presets import CURVES, HOST_CURVES
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from ...analysis.flame import FlameNode
+    from ...analysis.code_lines import FlameNode
     from ...model.metric import Reading
     from ...model.stacks import Frame, TimedStack
     from .recorded_samples import RecordedSample

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...analysis.cost import Cost
-    from ...analysis.serving_tally import ServedRun
     from ...analysis.summary import GpuSummary, Stats, Summary
+    from ...analysis.tally import ServedRun
     from ...model.catalog import Gpu, Process
     from ...model.event import Event
     from ...model.serving import Tariff

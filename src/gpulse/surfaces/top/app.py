@@ -6,10 +6,9 @@ import signal
 import sys
 import time
 
-from ...analysis.clock import ClockWatch
 from ...analysis.concerns import concerns
-from ...analysis.diagnosis.live import LiveDiagnosis
-from ...analysis.events import EventDetector
+from ...analysis.diagnosis.running import LiveDiagnosis
+from ...analysis.events import ClockWatch, EventDetector
 from ...model.process_filter import ProcessFilter
 from ...present.terminal import QUERY
 from ...screen.diff import difference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpulse.analysis.alerts import RuleBook, Transition, rules_from
+from gpulse.analysis.alerts import RuleSet, Transition, rules_from
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 
@@ -28,14 +28,14 @@ def process(pid: int = 42, held: float | None = None, **values: Any) -> Process:
     return Process({key: value for key, value in known.items() if value is not None})
 
 
-def book(*names: str, **tables: Mapping[str, Any] | list[dict[str, Any]]) -> RuleBook:
+def book(*names: str, **tables: Mapping[str, Any] | list[dict[str, Any]]) -> RuleSet:
     """Return a book with these built-in rules only; all of them when none is named."""
     table: dict[str, Any] = {"enable": list(names)} if names or tables.get("rule") else {}
-    return RuleBook(rules_from({**table, **tables}))
+    return RuleSet(rules_from({**table, **tables}))
 
 
 def watch(
-    rules: RuleBook,
+    rules: RuleSet,
     make: Callable[[float], Gpu | tuple[Gpu, ...]],
     seconds: float,
     step: float = 1.0,

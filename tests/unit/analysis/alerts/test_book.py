@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.analysis.alerts import RuleBook, Transition, rules_from
+from gpulse.analysis.alerts import RuleSet, Transition, rules_from
 from gpulse.analysis.alerts.rule import AlertRule, RuleInput
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from gpulse.model.snapshot import Snapshot
@@ -29,7 +29,7 @@ needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason="the traces are no
 
 def turned(name: str, stretch: float) -> list[Transition]:
     """What all rules say of a trace, as if it had taken `stretch` times as long."""
-    rules, found = RuleBook(rules_from({})), []
+    rules, found = RuleSet(rules_from({})), []
     for snapshot in read_recording(str(TRACES / f"{name}.ndjson.gz")):
         time = START + (snapshot.time - START) * stretch
         found += rules.observe(Snapshot(time, snapshot.gpus, snapshot.host))
@@ -64,7 +64,7 @@ class TestBook:
     @settings(max_examples=60, deadline=None)
     @given(st.lists(snapshots(believable=True), max_size=12))
     def test_whatever_a_machine_shows_alerts_take_turns(self, samples: list[Snapshot]) -> None:
-        rules = RuleBook(
+        rules = RuleSet(
             rules_from({name: {"for": 0, "clear_for": 0} for name in ("lost", "throttled", "hot", "memory")})
         )
         active: set[tuple[str, str, str]] = set()
@@ -81,7 +81,7 @@ class TestBook:
     @settings(max_examples=30, deadline=None)
     @given(st.lists(snapshots(), max_size=6))
     def test_numbers_that_nobody_would_believe_break_nothing(self, samples: list[Snapshot]) -> None:
-        rules = RuleBook(rules_from({}))
+        rules = RuleSet(rules_from({}))
         for sample in samples:
             rules.observe(sample)
 
@@ -116,14 +116,14 @@ class TestBook:
                 raise ZeroDivisionError("by design")
 
         told: list[tuple[str, str]] = []
-        rules = RuleBook(
+        rules = RuleSet(
             [Broken(), *rules_from({"enable": ["lost"]})], lambda name, error: told.append((name, str(error)))
         )
         assert turns(watch(rules, lambda at: gpu(state="lost"), 2)) == [("lost", "fire", 0.0)]
         assert told == [("broken", "by design")] * 2
 
     def test_only_what_the_catalog_has_is_wanted(self) -> None:
-        wanted = RuleBook(rules_from({})).wanted
+        wanted = RuleSet(rules_from({})).wanted
         assert wanted.gpu <= GPU_METRICS.keys()
         assert wanted.process is not None
         assert wanted.process <= PROCESS_METRICS.keys()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.alerts import RuleSet, rules_from
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
@@ -15,7 +15,7 @@ from tests.unit.analysis.diagnosis.machines import samples
 
 
 def test_it_fires_once_after_a_while_and_clears_when_all_is_well() -> None:
-    book = RuleBook(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "2m", "clear_for": "30s"}}))
+    book = RuleSet(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "2m", "clear_for": "30s"}}))
     chip = {
         "tensor_active": lambda second: 0.0 if second < 300 else 50.0,
         "fp32_active": lambda second: 60.0 if second < 300 else 2.0,
@@ -26,7 +26,7 @@ def test_it_fires_once_after_a_while_and_clears_when_all_is_well() -> None:
 
 
 def test_a_mig_instance_has_its_own_alert() -> None:
-    book = RuleBook(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "1m"}}))
+    book = RuleSet(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "1m"}}))
     turned = []
     for one in samples({"tensor_active": 0.0, "fp32_active": 60.0}, seconds=180, interval=2.0):
         part = Gpu({**dict(one.gpus[0].items()), "uuid": "MIG-1", "gpu_instance": 1}, processes=one.gpus[0].processes)
@@ -57,5 +57,5 @@ WITHOUT_COUNTERS = {
 def test_what_is_fine_or_told_by_another_rule_is_no_alert(verdict: str, chip: dict[str, Any]) -> None:
     taken = samples(chip, seconds=300, interval=2.0)
     assert diagnose(taken)[0].key == verdict
-    book = RuleBook(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "1m"}}))
+    book = RuleSet(rules_from({"enable": ["diagnosis"], "diagnosis": {"for": "1m"}}))
     assert not [one for sample in taken for one in book.observe(sample)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.alerts import RuleSet, rules_from
 from gpulse.analysis.events import EventDetector
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
@@ -13,7 +13,7 @@ def _snapshot(time: float, *gpus: Gpu) -> Snapshot:
 
 
 def test_a_gpu_whose_uuid_was_missing_at_first_is_not_said_to_be_gone() -> None:
-    book, detector = RuleBook(rules_from({})), EventDetector()
+    book, detector = RuleSet(rules_from({})), EventDetector()
     turned, events = [], []
     for second in range(60):
         gpu = Gpu({"index": 0} if second < 5 else {"index": 0, "uuid": "GPU-a"})
@@ -25,7 +25,7 @@ def test_a_gpu_whose_uuid_was_missing_at_first_is_not_said_to_be_gone() -> None:
 
 
 def test_a_gpu_without_a_uuid_that_is_gone_is_still_told() -> None:
-    book = RuleBook(rules_from({}))
+    book = RuleSet(rules_from({}))
     turned = []
     for second in range(60):
         gpus = [Gpu({"index": 0}), Gpu({"index": 1})] if second < 5 else [Gpu({"index": 0})]

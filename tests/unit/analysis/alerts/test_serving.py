@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.alerts import RuleSet, rules_from
 from gpulse.model.catalog import Gpu, Server
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.alerts import alert_text
@@ -15,7 +15,7 @@ START = 1_700_000_000.0
 
 
 def fired(name: str, wrong: dict[str, float], right: dict[str, float]) -> list[str]:
-    book = RuleBook(rules_from({"enable": [name]}), lambda rule, error: pytest.fail(f"{rule}: {error}"))
+    book = RuleSet(rules_from({"enable": [name]}), lambda rule, error: pytest.fail(f"{rule}: {error}"))
     found = []
     for second in range(0, 900, 5):
         figures = wrong if second < 450 else right

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import RuleBook, rules_from
+from gpulse.analysis.alerts import RuleSet, rules_from
 from gpulse.model.catalog import Gpu
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
@@ -65,7 +65,7 @@ def test_where_it_hangs_is_asked_once_and_stays_with_the_alert() -> None:
         asked.append((event.uuids, snapshot.time - START))
         return {"stacks": "42: wait threading.py:9 < step train.py:8"}
 
-    rules = RuleBook(rules_from({"enable": ["stalled"]}), None, explain)
+    rules = RuleSet(rules_from({"enable": ["stalled"]}), None, explain)
     make = lambda at: training(0 if 60 <= at < 500 else 90)  # noqa: E731
     (fired,) = watch(rules, make, 300)
     assert asked == [(("GPU-0",), 240.0)]
@@ -84,9 +84,7 @@ def test_the_alert_is_told_when_its_explanation_fails() -> None:
     def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
         raise OSError("no more processes")
 
-    rules = RuleBook(
-        rules_from({"enable": ["stalled"]}), lambda name, error: failed.append(f"{name}: {error}"), explain
-    )
+    rules = RuleSet(rules_from({"enable": ["stalled"]}), lambda name, error: failed.append(f"{name}: {error}"), explain)
     assert turns(watch(rules, lambda at: training(90 if at < 60 else 0), 300)) == [("stalled", "fire", 240.0)]
     assert failed == ["stalled: no more processes"]
 
@@ -95,5 +93,5 @@ def test_other_alerts_are_not_explained() -> None:
     def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
         raise AssertionError
 
-    rules = RuleBook(rules_from({"enable": ["lost"]}), None, explain)
+    rules = RuleSet(rules_from({"enable": ["lost"]}), None, explain)
     assert turns(watch(rules, lambda at: gpu(state="lost" if at else "ok"), 30))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.alerts import BUILT_IN, RuleBook, rules_from
+from gpulse.analysis.alerts import BUILT_IN, RuleSet, rules_from
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
@@ -18,7 +18,7 @@ from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, turns, wa
 BUSY = {"name": "busy", "metric": "utilization", "above": 95, "clear": 90, "for": "10m"}
 
 
-def own(**values: Any) -> RuleBook:
+def own(**values: Any) -> RuleSet:
     return book(rule=[{**BUSY, **values}])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpulse.analysis.diagnosis.judge import diagnose
-from gpulse.analysis.diagnosis.wanted import WANTED
+from gpulse.analysis.diagnosis.window import WANTED
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource

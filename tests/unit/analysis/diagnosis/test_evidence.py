@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gpulse.analysis.diagnosis.judge import diagnose
-from gpulse.analysis.diagnosis.live import LiveDiagnosis
-from gpulse.analysis.diagnosis.running import RunningDiagnosis
+from gpulse.analysis.diagnosis.running import LiveDiagnosis, RunningDiagnosis
 from gpulse.analysis.diagnosis.window import carried, windows_of
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpulse.analysis.diagnosis.judge import diagnose
-from gpulse.analysis.diagnosis.live import LiveDiagnosis
+from gpulse.analysis.diagnosis.running import LiveDiagnosis
 from tests.unit.analysis.diagnosis.machines import QUIET, samples
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpulse.analysis.diagnosis.judge import diagnose
-from gpulse.analysis.diagnosis.waiting import with_wait
+from gpulse.analysis.diagnosis.running import with_wait
 from gpulse.present.verdicts import title
 from tests.unit.analysis.diagnosis.machines import samples
 from tests.unit.analysis.diagnosis.test_rules import working

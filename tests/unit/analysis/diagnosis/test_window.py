@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.analysis.diagnosis.judge import Workload, diagnose
-from gpulse.analysis.diagnosis.live import LiveDiagnosis
+from gpulse.analysis.diagnosis.running import LiveDiagnosis
 from gpulse.analysis.diagnosis.window import weigh, windows_of
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis

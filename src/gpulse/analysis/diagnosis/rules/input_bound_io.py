@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..parts import IOWAIT, READ
 from ..rule import WAIT, DiagnosisRule, above, found, lower, seen, sure, told
-from ..waits import IOWAIT, READ
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...links import BUSY, TRAFFIC
+from ...readings import BUSY, TRAFFIC
 from ..load import link_rate
 from ..rule import DiagnosisRule, below, found, seen
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, found, seen
-from ..served import served
+from ..rule import DiagnosisRule, above, found, seen, served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ...serving import IDLE_AFTER, activity
+from ...readings import IDLE_AFTER, activity
 from ..load import holder_of
-from ..rule import DiagnosisRule, above, found, seen
-from ..served import served
+from ..rule import DiagnosisRule, above, found, seen, served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, below, found, seen
-from ..served import served
+from ..rule import DiagnosisRule, above, below, found, seen, served
 from .serving_cache_full import FULL
 
 TYPE_CHECKING = False

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...serving import STUCK_AFTER, activity
-from ..rule import DiagnosisRule, above, found, seen
-from ..served import served
+from ...readings import STUCK_AFTER, activity
+from ..rule import DiagnosisRule, above, found, seen, served
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

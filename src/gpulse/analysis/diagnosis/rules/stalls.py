@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from ..load import Load
-from ..pauses import pauses
+from ..parts import pauses, wait_causes
 from ..rule import DiagnosisRule, above, found, seen
-from ..waits import wait_causes
 from ..window import TRACE_STEP
 
 TYPE_CHECKING = False

@@ -1,16 +1,118 @@
-"""Holders: the processes that hold memory of GPUs, followed from their first sample to their end."""
+"""The rules together: every sample goes to all of them, with the processes that hold memory, and active alerts are known."""
 
 from __future__ import annotations
 
 from ...model.event import Event
+from ...model.select import Wanted
 from ...model.serving import preallocates
+from ..events import ClockWatch, EventDetector
+from .rule import RuleInput
+from .settings import rules_from
+from .transition import WatchedTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from ...model.snapshot import Snapshot
+    from .rule import AlertRule
+    from .transition import Transition
+
+    Explain: TypeAlias = Callable[[Event, Snapshot], Mapping[str, float | str]]
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from ...model.catalog import Gpu, Process
+    from ...model.event import Event
+    from ...model.snapshot import Snapshot
+
+
+class RuleSet:
+    """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
+
+    `active` are the alerts that last, oldest first, each with the time at which it fired and how it stands now. `wanted` is what the
+    rules have to be shown. A rule that raises an error is told to `failed`, and the others go on. `explain` is asked for more values
+    of an alert about a program that hangs, when it fires.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[AlertRule],
+        failed: Callable[[str, Exception], None] | None = None,
+        explain: Explain | None = None,
+    ) -> None:
+        self._rules = tuple(rules)
+        self._failed = failed
+        self._explain = explain
+        self._time = WatchedTime()
+        self._holders = Holders()
+        self._detector = EventDetector()
+        self._active: dict[tuple[str, str, str], Transition] = {}
+        self.active: tuple[Transition, ...] = ()
+        self.wanted = Wanted(("uuid", "index", "name"))
+        for rule in self._rules:
+            self.wanted |= rule.wanted
+
+    def resume(self, alerts: Iterable[Transition]) -> list[Transition]:
+        """Go on with alerts that were active before a restart; return those that belong to no rule any more."""
+        rules = {rule.name: rule for rule in self._rules}
+        strange = []
+        for alert in alerts:
+            if (rule := rules.get(alert.rule)) is None:
+                strange.append(alert)
+                continue
+            rule.resume(alert)
+            self._active[alert.key] = alert
+        self.active = tuple(self._active.values())
+        return strange
+
+    def observe(self, snapshot: Snapshot) -> list[Transition]:
+        """Take a sample and return what turned, in the order of the rules."""
+        now = self._time.advance(snapshot.time)
+        events = self._detector.observe(snapshot)
+        sample = RuleInput(snapshot, now, self._holders, events, self._detector.links)
+        self._holders.observe(list(sample.gpus.items()), now)
+        turned: list[Transition] = []
+        for rule in self._rules:
+            try:
+                turned += rule.observe(sample)
+            except Exception as error:
+                if self._failed is None:
+                    raise
+                self._failed(rule.name, error)
+        for transition in turned:
+            if transition.state == "fire" and self._explain is not None and hangs(transition.event):
+                self._add_explanation(transition, snapshot)
+            if transition.state == "clear":
+                self._active.pop(transition.key, None)
+            elif not transition.once:
+                self._active[transition.key] = transition
+        if turned or self._active:
+            self.active = tuple(self._renewed(fired) for fired in self._active.values())
+        return turned
+
+    def _add_explanation(self, transition: Transition, snapshot: Snapshot) -> None:
+        assert self._explain is not None
+        try:
+            values = {**transition.event.values, **self._explain(transition.event, snapshot)}
+            transition.event = transition.event.replace(values=values)
+        except Exception as error:  # the alert is told without it
+            if self._failed is None:
+                raise
+            self._failed(transition.rule, error)
+
+    def _renewed(self, fired: Transition) -> Transition:
+        """Return an active alert with what its rule saw last."""
+        rule = next((rule for rule in self._rules if rule.name == fired.rule), None)
+        standing = None if rule is None else rule.standing(fired.uuid, fired.what)
+        return fired if standing is None else fired.renewed(standing)
+
+
+def hangs(event: Event) -> bool:
+    """Return whether an alert is about a program that gets nothing done."""
+    return event.kind == "stalled" or event.values.get("verdict") == "hang"
+
 
 _GRAB = (
     0.6  # part of all the memory that only a framework which takes it ahead takes in one go: JAX 75 %, TensorFlow all
@@ -127,3 +229,19 @@ def _another(old: Process, new: Process) -> bool:
     """Tell whether a PID has been given to another process."""
     before, after = old.running_time, new.running_time
     return before is not None and after is not None and after < before - 1
+
+
+class MachineWatch:
+    """Events and alerts of one machine, for a history that nobody is told of. `alerts` is the [alerts] table of the settings.
+
+    Raises ConfigError when the table is wrong. For one thread.
+    """
+
+    def __init__(self, alerts: Mapping[str, Any]) -> None:
+        self._detector = EventDetector(ClockWatch())
+        self._rules = RuleSet(rules_from(alerts))
+
+    def observe(self, snapshot: Snapshot) -> list[Event]:
+        """Return what happened since the snapshot before."""
+        turned = self._rules.observe(snapshot)
+        return [*self._detector.observe(snapshot), *(transition.event for transition in turned)]
