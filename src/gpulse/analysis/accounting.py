@@ -107,7 +107,8 @@ class Accounting:
 
     def _count(self, machine: RecordedMachine, use: ProcessUse, at: float, share: float) -> None:
         nobody = use.pid == UNATTRIBUTED_PID
-        entry = self._entry(self._keys(machine, use, at), "unused" if nobody and self.owned else "used")
+        keys = (None if nobody and word in OWNERS else self._key(machine, use, at, word) for word in self.by)
+        entry = self._entry(tuple(keys), "unused" if nobody and self.owned else "used")
         part = machine.instances.get(use.uuid, 1.0)
         if nobody:
             self._seen.add((machine.name, use.uuid))
@@ -139,10 +140,6 @@ class Accounting:
         yield use.first, before
         yield float(edge), 1.0 - before
 
-    def _keys(self, machine: RecordedMachine, use: ProcessUse, at: float) -> Key:
-        nobody = use.pid == UNATTRIBUTED_PID
-        return tuple(None if nobody and word in OWNERS else self._key(machine, use, at, word) for word in self.by)
-
     def _key(self, machine: RecordedMachine, use: ProcessUse, at: float, word: str) -> str | None:
         if word in CALENDAR:
             return _dated(word, at)
@@ -169,7 +166,9 @@ class Accounting:
         for fixed, watched in self._watched.items():
             rest = watched - held.get(fixed, 0.0)
             if rest > _SLACK * watched and self.owned:
-                self._entry(self._with_no_owner(fixed), "unknown").gpu_hours = rest
+                left = iter(fixed)
+                keys = tuple(None if word in OWNERS else next(left) for word in self.by)
+                self._entry(keys, "unknown").gpu_hours = rest
         for key, entry in self._entries.items():
             entry.processes = len(self._counted.get(key, ()))
             entry.capacity_hours = None if self.owned else self._watched.get(self._fixed(entry.keys))
@@ -177,10 +176,6 @@ class Accounting:
                 entry.gpu_hours, entry.unused_hours = entry.unused_hours or 0.0, None
             if (whole := entry.capacity_hours or self.capacity_hours) is not None and whole > 0:
                 entry.share = 100.0 * entry.gpu_hours / whole
-
-    def _with_no_owner(self, fixed: Key) -> Key:
-        left = iter(fixed)
-        return tuple(None if word in OWNERS else next(left) for word in self.by)
 
     @property
     def entries(self) -> list[AccountEntry]:

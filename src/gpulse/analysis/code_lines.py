@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from ..model.stacks import CodeLine
+from ..value import Value
 from .own_lines import OwnLine, library_of, own_line, waits_for_gpu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, TypeAlias
 
-    from ..model.stacks import TimedStack
+    from ..model.stacks import Frame, TimedStack
 
     Function: TypeAlias = tuple[str, str]
-    from collections.abc import Iterator
-    from typing import Any
-
-    from ..model.stacks import Frame
 
 _MOSTLY = 0.8  # of the waits of a function that one function it calls must have to be named instead
-_IDLE = (
-    0.5  # of the time of a function, and of the program's work, that may be work while it only keeps the GPU waiting
-)
+# Of the time of a function, and of the program's work, that may be work while it only keeps the GPU waiting
+_IDLE = 0.5
 _LAUNCHES = 0.02  # of the time of a function that may be in calls that give work to the GPU
 
 
@@ -32,10 +28,10 @@ def code_lines(stacks: Iterable[TimedStack]) -> tuple[CodeLine, ...]:
     seconds of the whole function, with what it calls. Waits for launches count for the call that had waited for the GPU before, since
     without it the program would have launched ahead: at most as long as the program stood in that call.
     """
-    moments = [_Moment(line, waited, computed) for frames, waited, computed in stacks if (line := own_line(frames))]
-    groups: dict[object, list[_Moment]] = {}
-    pure = _waiting_functions(moments)
-    for one in moments:
+    timed = [_TimedLine(line, waited, computed) for frames, waited, computed in stacks if (line := own_line(frames))]
+    groups: dict[object, list[_TimedLine]] = {}
+    pure = _waiting_functions(timed)
+    for one in timed:
         depth = next((at for at, frame in enumerate(one.line.path) if (frame.file, frame.function) in pure), None)
         if depth is None:
             groups.setdefault(one.line.frame[:3], []).append(one)
@@ -47,28 +43,25 @@ def code_lines(stacks: Iterable[TimedStack]) -> tuple[CodeLine, ...]:
     return tuple(sorted((line.value for line in lines), key=lambda line: (-line.waited, -line.computed, line[:2])))
 
 
-class _Moment:
+class _TimedLine(Value):
     """A stack with its seconds; `depth` is the place of the outermost function that only keeps the GPU waiting."""
 
-    __slots__ = ("computed", "depth", "line", "waited")
-
-    def __init__(self, line: OwnLine, waited: float, computed: float) -> None:
-        self.line = line
-        self.waited = waited
-        self.computed = computed
-        self.depth = -1
+    line: OwnLine
+    waited: float
+    computed: float
+    depth: int = -1
 
 
-def pure_name(one: _Moment, depth: int) -> Function:
+def pure_name(one: _TimedLine, depth: int) -> Function:
     """Return the function at a depth of the user's frames."""
     return one.line.path[depth].file, one.line.path[depth].function
 
 
-def _waiting_functions(moments: Sequence[_Moment]) -> set[Function]:
+def _waiting_functions(timed: Sequence[_TimedLine]) -> set[Function]:
     """Return the functions that only keep the GPU waiting: they launch nothing, and hardly any of the program's work runs meanwhile."""
     spent: dict[Function, list[float]] = {}
-    work = sum(one.computed for one in moments)
-    for one in moments:
+    work = sum(one.computed for one in timed)
+    for one in timed:
         for name in {(frame.file, frame.function) for frame in one.line.path}:
             times = spent.setdefault(name, [0.0, 0.0, 0.0])
             times[0] += one.waited
@@ -83,30 +76,24 @@ def _waiting_functions(moments: Sequence[_Moment]) -> set[Function]:
     }
 
 
-class _Told:
+class _Told(Value):
     """An entry of the table while waits for launches are moved."""
 
-    __slots__ = ("launching", "value")
-
-    def __init__(self, value: CodeLine, launching: float) -> None:
-        self.value = value
-        self.launching = launching
+    value: CodeLine
+    launching: float
 
 
-def _told(group: Sequence[_Moment]) -> _Told:
-    """Return one entry for moments that belong together, at the line with the longest wait."""
+def _told(group: Sequence[_TimedLine]) -> _Told:
+    """Return one entry for lines that belong together, at the line with the longest wait."""
     waited, computed = sum(one.waited for one in group), sum(one.computed for one in group)
     chosen = _deepest(group)
     lines: dict[tuple[str, int, str], float] = {}
-    calls: dict[_Moment, float] = {}
     for one in chosen:
         frame = one.line.path[one.depth]
         lines[frame[:3]] = lines.get(frame[:3], 0.0) + one.waited + 1e-3 * one.computed
     file, number, function = max(lines, key=lambda line: lines[line])
     here = [one for one in chosen if one.line.path[one.depth][:3] == (file, number, function)]
-    for one in here:
-        calls[one] = calls.get(one, 0.0) + one.waited + 1e-3 * one.computed
-    usual = max(calls, key=lambda one: calls[one])
+    usual = max(here, key=lambda one: one.waited + 1e-3 * one.computed)
     place = usual.depth % len(usual.line.path)
     caller = usual.line.path[place - 1] if place else None
     value = CodeLine(
@@ -123,13 +110,13 @@ def _told(group: Sequence[_Moment]) -> _Told:
     return _Told(value, sum(one.waited for one in group if one.line.launching))
 
 
-def _deepest(group: Sequence[_Moment]) -> Sequence[_Moment]:
-    """Go from the outermost function of a group to the one that has most of its waits; return the moments in it."""
+def _deepest(group: Sequence[_TimedLine]) -> Sequence[_TimedLine]:
+    """Go from the outermost function of a group to the one that has most of its waits; return the lines in it."""
     while True:
         if any(one.depth < 0 for one in group):
             return group
         total = sum(one.waited for one in group)
-        inner: dict[Function, list[_Moment]] = {}
+        inner: dict[Function, list[_TimedLine]] = {}
         for one in group:
             if one.depth + 1 < len(one.line.path):
                 inner.setdefault(pure_name(one, one.depth + 1), []).append(one)

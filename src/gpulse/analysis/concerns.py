@@ -18,20 +18,8 @@ BAD = ("critical", "warn")
 _EDGE = 1.0  # seconds after the first sample in which what begins may as well have begun before it
 # Meanwhile nothing of the GPU is of use.
 _ALL = frozenset(
-    {
-        *(
-            "lost",
-            "removed",
-            "driver_unresponsive",
-            "hang",
-            "orphaned_memory",
-            "idle_allocation",
-            "stalled",
-            "not_used",
-        ),
-        "allocation_unused",
-    }
-)
+    ("lost", "removed", "driver_unresponsive", "hang", "orphaned_memory", "idle_allocation", "stalled", "not_used")
+) | {"allocation_unused"}
 _DOWN = frozenset(("lost", "driver_unresponsive"))
 # The parts of the time budget that a condition costs, where that is not the one part that its rule explains.
 _COSTS: dict[str, tuple[str, ...]] = {
@@ -49,7 +37,7 @@ def concerns(diagnosis: Diagnosis, alerts: Iterable[Transition] = (), now: float
         _of_verdict(one, cost(one.key, whole.budget), diagnosis.start, time)
         for whole in diagnosis
         for one in (whole, *whole.also)
-        if _severity(one) in BAD and not _is_over(one) and (one is whole or not (_is_down(whole) and _is_lasting(one)))
+        if _severity(one) in BAD and not _is_over(one) and (one is whole or not _is_hidden(one, whole))
     ]
     names = {one.uuid: one.label for one in diagnosis}
     for alert in alerts:
@@ -83,14 +71,10 @@ def _is_over(verdict: Verdict) -> bool:
     return verdict.values.get("end_time") is not None or verdict.values.get("kind") == "recovered"
 
 
-def _is_down(verdict: Verdict) -> bool:
+def _is_hidden(verdict: Verdict, whole: Verdict) -> bool:
     """Tell whether the GPU does not respond now: what lasted until then cannot be seen to last."""
-    return verdict.key in _DOWN and not _is_over(verdict)
-
-
-def _is_lasting(verdict: Verdict) -> bool:
     condition = of_verdict(verdict.key, verdict.values.get("kind"))
-    return condition is not None and condition.lasting
+    return whole.key in _DOWN and not _is_over(whole) and condition is not None and condition.lasting
 
 
 def _severity(verdict: Verdict) -> str:

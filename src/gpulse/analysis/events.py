@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from ..model.condition import rank
 from ..model.event import Event
 from ..sampling.clock import SystemClock
+from ..value import Value, fresh
 from .link_watch import LinkWatch
 from .readings import XidNews
 from .tally import HARMLESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing import Any
 
     from ..model.catalog import Gpu, Process
     from ..model.snapshot import Snapshot
@@ -52,7 +51,8 @@ class EventDetector:
             name = gpu.uuid or f"at {position}"
             present.add(name)
             if gpu.uuid and name not in self._gpus and f"at {position}" in self._gpus:  # its identity can be read now
-                self._gpus[name] = self._gpus.pop(f"at {position}").named(gpu.uuid)
+                self._gpus[name] = self._gpus.pop(f"at {position}")
+                self._gpus[name].uuid = gpu.uuid
             if name not in self._gpus:
                 self._gpus[name] = _WatchedGpu(_label(gpu, position), gpu.uuid or "")
                 if self._began:
@@ -75,17 +75,14 @@ class EventDetector:
         return [end for watched in self._gpus.values() if (end := watched.finish()) is not None]
 
 
-class _Ended:
+class _Ended(Value):
     """A process that is gone from some GPUs at one snapshot."""
 
-    __slots__ = ("gpus", "peak", "process", "ran_out", "uuids")
-
-    def __init__(self, process: Process) -> None:
-        self.process = process
-        self.gpus: list[str] = []
-        self.uuids: list[str] = []
-        self.peak: float | None = None
-        self.ran_out: float | None = None
+    process: Process
+    gpus: list[str] = fresh(factory=list)
+    uuids: list[str] = fresh(factory=list)
+    peak: float | None = None
+    ran_out: float | None = None
 
     def event(self, time: float) -> Event:
         kind, value = ("process-end", self.peak) if self.ran_out is None else ("out-of-memory", self.ran_out)
@@ -129,11 +126,11 @@ class _Held:
 class _WatchedGpu:
     """State of one GPU as of the previous snapshot."""
 
-    __slots__ = ("_errors", "_fault", "_held", "_label", "_reasons_seen", "_state", "_throttling", "_uuid", "_xids")
+    __slots__ = ("_errors", "_fault", "_held", "_label", "_reasons_seen", "_state", "_throttling", "_xids", "uuid")
 
     def __init__(self, label: str, uuid: str) -> None:
         self._label = label
-        self._uuid = uuid
+        self.uuid = uuid
         self._state = "ok"
         self._fault: Event | None = None
         self._xids = XidNews()
@@ -142,21 +139,9 @@ class _WatchedGpu:
         self._reasons_seen = 0.0
         self._held: dict[float, _Held] | None = None
 
-    def event(
-        self,
-        time: float,
-        kind: str,
-        *,
-        value: float | None = None,
-        reasons: tuple[str, ...] = (),
-        process: Process | None = None,
-        values: Mapping[str, float] = MappingProxyType({}),
-    ) -> Event:
+    def event(self, time: float, kind: str, **fields: Any) -> Event:
         """Return an event of this GPU."""
-        uuids = (self._uuid,) if self._uuid else ()
-        return Event(
-            time, kind, (self._label,), uuids=uuids, value=value, reasons=reasons, process=process, values=values
-        )
+        return Event(time, kind, (self._label,), uuids=(self.uuid,) if self.uuid else (), **fields)
 
     def compare(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
         found = self._compare_state(gpu, time)
@@ -174,15 +159,8 @@ class _WatchedGpu:
             found += self._compare_processes(gpu, time, ended)
         return found
 
-    def named(self, uuid: str) -> _WatchedGpu:
-        """Return itself, from now on with a UUID."""
-        self._uuid = uuid
-        return self
-
     def finish(self) -> Event | None:
-        event = self._throttling
-        over = event is not None and event.until is not None
-        return event if over else None
+        return None if self._throttling is None or self._throttling.until is None else self._throttling
 
     def _compare_state(self, gpu: Gpu, time: float) -> list[Event]:
         if gpu.state == self._state:
@@ -219,7 +197,11 @@ class _WatchedGpu:
         gone_pids = {pid for pid, one in held.items() if pid not in present or one.is_other(present[pid], time)}
         for pid in sorted(gone_pids):
             gone = held.pop(pid)
-            self._note_end(gone, ended.setdefault(pid, _Ended(gone.process)), gpu)
+            end = ended.setdefault(pid, _Ended(gone.process))
+            end.gpus.append(self._label)
+            end.uuids += [self.uuid] if self.uuid else []
+            end.peak = end.peak if gone.peak is None else (end.peak or 0.0) + gone.peak
+            end.ran_out = gone.ran_out(gpu.memory_total) if end.ran_out is None else end.ran_out
         found = []
         for pid, process in present.items():
             if pid not in held:
@@ -228,12 +210,6 @@ class _WatchedGpu:
                     found.append(self.event(time, "process-start", process=process))
             held[pid].add(process, gpu, time)
         return found
-
-    def _note_end(self, gone: _Held, end: _Ended, gpu: Gpu) -> None:
-        end.gpus.append(self._label)
-        end.uuids += [self._uuid] if self._uuid else []
-        end.peak = end.peak if gone.peak is None else (end.peak or 0.0) + gone.peak
-        end.ran_out = gone.ran_out(gpu.memory_total) if end.ran_out is None else end.ran_out
 
 
 def _joined(events: list[Event]) -> list[Event]:
@@ -269,16 +245,16 @@ class RecordedClock:
         self._before: float | None = None
         self._apart = 0.0  # seconds between the two snapshots before
 
-    def observe(self, moment: float) -> list[Event]:
+    def observe(self, time: float) -> list[Event]:
         """Return a change of the clock, with the seconds it was set forward, which are negative."""
-        before, self._before = self._before, moment
+        before, self._before = self._before, time
         if before is None:
             return []
-        if moment >= before:
-            self._apart = moment - before
+        if time >= before:
+            self._apart = time - before
             return []
-        leap = moment - before - self._apart
-        return [Event(moment, "clock", value=leap)] if leap < -_LEAP else []
+        leap = time - before - self._apart
+        return [Event(time, "clock", value=leap)] if leap < -_LEAP else []
 
 
 class ClockWatch(RecordedClock):
@@ -289,13 +265,13 @@ class ClockWatch(RecordedClock):
         self._clock = clock or SystemClock()
         self._last: tuple[float, float, float] | None = None  # time, monotonic and asleep at the last snapshot
 
-    def observe(self, moment: float) -> list[Event]:
+    def observe(self, time: float) -> list[Event]:
         """Return a suspend, with its seconds as `value`, or a change of the clock, with the seconds it was set forward."""
         now, asleep = self._clock.monotonic(), self._clock.asleep()
-        before, self._last = self._last, (moment, now, asleep)
+        before, self._last = self._last, (time, now, asleep)
         if before is None:
             return []
-        passed, elapsed, slept = moment - before[0], now - before[1], asleep - before[2]
-        found = [Event(moment, "suspend", value=slept)] if slept > _LEAP else []
+        passed, elapsed, slept = time - before[0], now - before[1], asleep - before[2]
+        found = [Event(time, "suspend", value=slept)] if slept > _LEAP else []
         leap = passed - elapsed - slept
-        return [*found, Event(moment, "clock", value=leap)] if abs(leap) > _LEAP else found
+        return [*found, Event(time, "clock", value=leap)] if abs(leap) > _LEAP else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.catalog import slice_share
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
+from ..value import Value, fresh
 from .concerns import concerns, cost
 from .diagnosis.running import EVERY, LiveDiagnosis
 
@@ -28,17 +29,8 @@ class Funnel:
     """
 
     __slots__ = (
-        "active",
-        "allocated",
-        "down",
-        "effective",
-        "judged",
-        "known",
-        "memory_total",
-        "memory_used",
-        "power",
-        "total",
-    )
+        "active", "allocated", "down", "effective", "judged", "known", "memory_total", "memory_used", "power", "total",
+    )  # fmt: skip
 
     def __init__(self, gpus: Iterable[Gpu]) -> None:
         self.total = self.allocated = self.down = self.known = self.judged = 0
@@ -147,17 +139,14 @@ def unused_grants(snapshot: FleetSnapshot) -> Iterator[tuple[HostReport, Gpu, Ma
                 yield host, gpu, given[int(gpu.index)]
 
 
-class Loss:
+class Loss(Value):
     """What one condition of one owner costs the fleet now: `lost` is in whole GPUs, of the `gpus` that it concerns."""
 
-    __slots__ = ("gpus", "hosts", "key", "lost", "owner")
-
-    def __init__(self, key: str, owner: str) -> None:
-        self.key = key
-        self.owner = owner
-        self.gpus = 0
-        self.lost = 0.0
-        self.hosts: dict[str, None] = {}  # in order, each once
+    key: str
+    owner: str
+    gpus: int = 0
+    lost: float = 0.0
+    hosts: dict[str, None] = fresh(factory=dict)  # in order, each once
 
 
 def losses(found: Mapping[str, Iterable[Concern]]) -> list[Loss]:

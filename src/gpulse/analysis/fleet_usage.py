@@ -6,6 +6,7 @@ import time
 from array import array
 from collections import deque
 
+from ..value import Value
 from .cost import Cost
 
 TYPE_CHECKING = False
@@ -24,17 +25,16 @@ GROUPS = ("user", "job", "host", "day")
 _MOST = 200_000  # records; of more, those of the oldest days are dropped
 
 
-class UsageRecord:
+class UsageRecord(Value):
     """What one owner had of one machine on one day, in GPU seconds; a record without owner is of GPUs that nobody held.
 
     `judged` are the seconds whose utilization is known and `busy` the utilized part of them; `joules` is None without power.
     """
 
-    __slots__ = ("busy", "joules", "judged", "seconds")
-
-    def __init__(self) -> None:
-        self.seconds = self.judged = self.busy = 0.0
-        self.joules: float | None = None
+    seconds: float = 0.0
+    judged: float = 0.0
+    busy: float = 0.0
+    joules: float | None = None
 
     def add(self, seconds: float, busy: float | None, watts: float | None) -> None:
         """Add GPU seconds; `busy` is a share (0-1), None where it is not known."""
@@ -65,8 +65,9 @@ class FleetUsage:
         key = (day_text(at), host, owner)
         found = self.records.get(key)
         if found is None:
-            if len(self.records) >= _MOST:
-                self._forget()
+            if len(self.records) >= _MOST:  # drop a tenth, those of the oldest days first
+                for old in sorted(self.records, key=lambda key: key[0])[: max(1, _MOST // 10)]:
+                    del self.records[old]
             found = self.records[key] = UsageRecord()
         return found
 
@@ -102,11 +103,6 @@ class FleetUsage:
         rows = [_row(name, record, held.get(name), tariff) for name, record in whole.items()]
         return sorted(rows, key=lambda row: row["name"] if by == "day" else (-row["gpu_hours"], row["name"]))
 
-    def _forget(self) -> None:
-        """Drop a tenth of the records, those of the oldest days first."""
-        for key in sorted(self.records, key=lambda key: key[0])[: max(1, _MOST // 10)]:
-            del self.records[key]
-
 
 def owners_of(gpu: Gpu) -> list[Owner | None]:
     """Return who holds a GPU, each user and job once; a holder whose user nobody knows is ("", "")."""
@@ -130,14 +126,9 @@ def _row(name: str, whole: UsageRecord, held: UsageRecord | None, tariff: Tariff
         "idle_share": None if idle is None else round(100 * idle, 2),
         "energy": None if whole.joules is None else round(whole.joules, 1),
     }
-    return row | _prices(hours, idle, whole.joules, tariff)
-
-
-def _prices(hours: float, idle: float | None, joules: float | None, tariff: Tariff | None) -> dict[str, Any]:
-    if not tariff:
-        return {"cost": None, "idle_cost": None}
-    cost = Cost(tariff, hours, joules, None if idle is None else hours * idle, None, True)
-    return {"cost": cost.total, "idle_cost": cost.idle}
+    idle_hours = None if idle is None else hours * idle
+    cost = Cost(tariff, hours, whole.joules, idle_hours, None, True) if tariff else None
+    return row | {"cost": cost and cost.total, "idle_cost": cost and cost.idle}
 
 
 KEYS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")

@@ -12,6 +12,7 @@ from ..model.select import Wanted, choose_gpus
 from ..model.visible import granted, selectors
 from ..store.claims import claimed
 from ..units import size_text
+from ..value import Value
 from .turns import Slot
 
 TYPE_CHECKING = False
@@ -48,11 +49,7 @@ class Requirement:
     __slots__ = ("count", "free_memory", "share", "utilization")
 
     def __init__(
-        self,
-        count: int = 1,
-        free_memory: float | None = None,
-        utilization: float | None = None,
-        share: bool = False,
+        self, count: int = 1, free_memory: float | None = None, utilization: float | None = None, share: bool = False
     ) -> None:
         if share and free_memory is None:
             raise UsageError(
@@ -66,20 +63,17 @@ class Requirement:
         self.utilization = (100.0 if share else 0.0) if utilization is None else utilization
 
 
-class Availability:
+class Availability(Value):
     """One GPU or MIG instance: `why` says why it is not free, empty when it is; with `hopeless` no waiting changes that.
 
     `beside`: only other programs keep it from being free, beside which one that needs less memory could run.
     """
 
-    __slots__ = ("beside", "gpu", "hopeless", "name", "why")
-
-    def __init__(self, name: str, gpu: Gpu, why: str = "", hopeless: bool = False, beside: bool = False) -> None:
-        self.name = name
-        self.gpu = gpu
-        self.why = why
-        self.hopeless = hopeless
-        self.beside = beside
+    name: str
+    gpu: Gpu
+    why: str = ""
+    hopeless: bool = False
+    beside: bool = False
 
 
 class _Candidate:
@@ -102,7 +96,7 @@ def samples_for(window: float | None = None) -> tuple[float, int]:
     return interval, round(window / interval) + 1
 
 
-def watch(
+def availability(
     samples: Iterable[Snapshot],
     size: int,
     asked: Requirement,

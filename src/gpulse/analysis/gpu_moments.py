@@ -113,9 +113,7 @@ class GpuTime:
             if time <= first and not self._working:
                 continue
             into = self._counted if stretch.working is not None and time <= last else self._ending
-            known = into.setdefault(frames, [0.0, 0.0])
-            known[0] += seconds * wait
-            known[1] += seconds * (1.0 - wait)
+            add_times(into, frames, seconds * wait, seconds * (1.0 - wait))
         if stretch.working is None:
             self._idle += stretch.seconds if self._working else 0.0
             return
@@ -128,15 +126,20 @@ class GpuTime:
 
     def _merge(self) -> None:
         for frames, times in self._ending.items():
-            known = self._counted.setdefault(frames, [0.0, 0.0])
-            known[0] += times[0]
-            known[1] += times[1]
+            add_times(self._counted, frames, *times)
         self._ending = {}
 
     def take(self) -> Times:
         """Return what has been counted since the last call."""
         counted, self._counted = self._counted, {}
         return counted
+
+
+def add_times(into: Times, frames: Frames, waited: float, computed: float) -> None:
+    """Add seconds to those of a stack."""
+    known = into.setdefault(frames, [0.0, 0.0])
+    known[0] += waited
+    known[1] += computed
 
 
 class Stretch:

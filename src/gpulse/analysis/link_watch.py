@@ -9,7 +9,8 @@ from .readings import in_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+    from typing import Any
 
     from ..model.catalog import Gpu
     from ..model.snapshot import Snapshot
@@ -73,10 +74,10 @@ class LinkWatch:
             if gpu.state == "ok" and gpu.uuid and gpu.name and isinstance(value, (int, float)) and _tells(gpu, metric):
                 models.setdefault(gpu.name, []).append((gpu, value))
         for gpus in models.values():
-            usual = _usual([value for _, value in gpus])
+            usual = sorted(value for _, value in gpus)[len(gpus) // 2]  # at least half of them reach it
             least = usual * MEMORY_CLOCK if metric == "clock_memory" else usual
             for gpu, value in gpus if len(gpus) > 1 else ():
-                values: dict[str, float | str] = {"metric": metric, "peers": usual}
+                values = {"metric": metric, "peers": usual}
                 event = _event(gpu, snapshot.time, "slower-than-peers", value=value, values=values, note=metric)
                 yield from self._step(event, value < least, SETTLED, CALM)
 
@@ -147,13 +148,6 @@ def _tells(gpu: Gpu, metric: str) -> bool:
     return bool(in_use(gpu)) or (metric == "pcie_width" and gpu.pcie_width == gpu.pcie_width_max)
 
 
-def _usual(values: Sequence[float]) -> float:
-    """Return what at least half of them reach."""
-    return sorted(values)[len(values) // 2]
-
-
-def _event(
-    gpu: Gpu, time: float, kind: str, *, value: float | None = None, values: dict[str, float | str], note: str = ""
-) -> Event:
+def _event(gpu: Gpu, time: float, kind: str, **fields: Any) -> Event:
     number = "?" if gpu.index is None else f"{gpu.index:.0f}"
-    return Event(time, kind, (number,), uuids=(gpu.uuid or "",), value=value, values=values, note=note)
+    return Event(time, kind, (number,), uuids=(gpu.uuid or "",), **fields)

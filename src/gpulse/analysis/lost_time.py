@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 
-from .gpu_moments import LAGS, GpuTime, Stretch
+from .gpu_moments import LAGS, GpuTime, Stretch, add_times
 from .own_lines import LOADS, feeds_gpu, library_of, own_line, waits_for_gpu, worker_frames
 
 TYPE_CHECKING = False
@@ -158,9 +158,7 @@ class CodeTally:
         if frames not in self._times and len(self._times) >= _MOST:
             line = own_line(frames)
             frames = () if line is None else line.path
-        known = self._times.setdefault(frames, [0.0, 0.0])
-        known[0] += times[0]
-        known[1] += times[1]
+        add_times(self._times, frames, *times)
 
 
 class _Feeder:

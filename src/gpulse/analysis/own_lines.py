@@ -186,7 +186,7 @@ def _name(path: str, function: str) -> str:
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\s*\(")
 _NAME = re.compile(r"([A-Za-z_][\w.]*)\s*$")
 _WORDS = frozenset(
-    (
+    [
         "if",
         "elif",
         "while",
@@ -202,7 +202,7 @@ _WORDS = frozenset(
         "def",
         "class",
         "assert",
-    )
+    ]
 )
 
 # The last words of calls in which a thread waits, and so is seen.

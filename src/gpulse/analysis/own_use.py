@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
     from ..model.catalog import Gpu, Process
@@ -14,26 +16,17 @@ _MOST_OTHERS = 64  # processes of others that are kept by name
 _HIDDEN = 300 << 20  # bytes in use on a GPU without listed processes, from which somebody is hidden
 
 
-class OtherProcess:
+class OtherProcess(Value):
     """A process on a GPU that does not belong to the program: its peak memory, and its mean SM share in per cent; None if unknown."""
 
-    __slots__ = ("memory", "name", "pid", "sm_utilization", "user")
-
-    def __init__(
-        self, pid: int, user: str | None, name: str | None, memory: float | None, sm_utilization: float | None
-    ) -> None:
-        self.pid = pid
-        self.user = user
-        self.name = name
-        self.memory = memory
-        self.sm_utilization = sm_utilization
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the process as plain data."""
-        return {name: getattr(self, name) for name in ("pid", "user", "name", "memory", "sm_utilization")}
+    pid: int
+    user: str | None
+    name: str | None
+    memory: float | None
+    sm_utilization: float | None
 
 
-class OwnUse:
+class OwnUse(Value):
     """What a program, with all its processes (`pids`), used of one GPU in a window of time.
 
     `used`: whether any of them was on the GPU; None where processes cannot be told apart, for example in a container. Otherwise
@@ -41,26 +34,13 @@ class OwnUse:
     None if unknown. `energy_estimated` if the energy was shared with `others` by SM time. `alone`: no other process ran kernels.
     """
 
-    __slots__ = ("energy", "energy_estimated", "memory_peak", "others", "pids", "sm_utilization", "used")
-
-    def __init__(
-        self,
-        used: bool | None = None,
-        *,
-        pids: Iterable[int] = (),
-        memory_peak: float | None = None,
-        sm_utilization: float | None = None,
-        energy: float | None = None,
-        energy_estimated: bool = False,
-        others: Iterable[OtherProcess] = (),
-    ) -> None:
-        self.used = used
-        self.pids = frozenset(pids)
-        self.memory_peak = memory_peak
-        self.sm_utilization = sm_utilization
-        self.energy = energy
-        self.energy_estimated = energy_estimated
-        self.others = tuple(others)
+    used: bool | None = None
+    pids: Collection[int] = ()
+    memory_peak: float | None = None
+    sm_utilization: float | None = None
+    energy: float | None = None
+    energy_estimated: bool = False
+    others: Sequence[OtherProcess] = ()
 
     @property
     def alone(self) -> bool:
@@ -69,9 +49,7 @@ class OwnUse:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        names = ("used", "memory_peak", "sm_utilization", "energy", "energy_estimated")
-        others = [other.to_plain() for other in self.others]
-        return {name: getattr(self, name) for name in names} | {"pids": sorted(self.pids), "others": others}
+        return super().to_plain() | {"pids": sorted(self.pids)}
 
 
 class OwnTally:
@@ -139,12 +117,12 @@ class OwnTally:
         energy = self._joules if counted else self._drawn
         return OwnUse(
             used,
-            pids=self.pids,
+            pids=frozenset(self.pids),
             memory_peak=self.memory,
             sm_utilization=None if self._sm is None or not used else self._sm.value,
             energy=energy.joules if telling and (energy.any or not used) else None,
             energy_estimated=telling and used and (energy.estimated or not counted),
-            others=sorted((other.value() for other in self._others.values()), key=lambda one: -(one.memory or 0.0)),
+            others=tuple(sorted(map(_Other.value, self._others.values()), key=lambda one: -(one.memory or 0.0))),
         )
 
     def _see(self, gpu: Gpu, own: Collection[int], within: bool) -> None:
@@ -161,25 +139,19 @@ class OwnTally:
             self.memory = held if self.memory is None else max(self.memory, held)
 
 
-class EnergyShare:
+class EnergyShare(Value):
     """The share of a GPU's energy that belongs to a program, 0 to 1; None if unknown. `estimated` if others computed, too."""
 
-    __slots__ = ("estimated", "value")
-
-    def __init__(self, value: float | None, estimated: bool) -> None:
-        self.value = value
-        self.estimated = estimated
+    value: float | None
+    estimated: bool
 
 
-class Charged:
+class Charged(Value):
     """Energy charged to a program; `joules` is None once the share of any of it was unknown."""
 
-    __slots__ = ("any", "estimated", "joules")
-
-    def __init__(self) -> None:
-        self.any = False
-        self.joules: float | None = 0.0
-        self.estimated = False
+    any: bool = False
+    joules: float | None = 0.0
+    estimated: bool = False
 
     def add(self, joules: float, share: EnergyShare) -> None:
         """Add a share of some energy."""

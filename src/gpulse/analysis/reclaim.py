@@ -5,13 +5,14 @@ from __future__ import annotations
 from ..model.cadence import Cadence
 from ..model.event import Event
 from ..model.when import within
+from ..value import Value
 from .alerts.rule import Finding
 from .alerts.rule_set import RuleSet
 from .alerts.work import IdleAllocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.catalog import Process
@@ -23,61 +24,31 @@ _LATE = 90.0  # seconds by which the last record may be older than now
 _WORKS = 0.3  # share of a core from which a process works, on the CPU
 
 
-class ReclaimPolicy:
+class ReclaimPolicy(Value):
     """What idle means and what follows, in seconds: after `idle` the owner is warned, `admin_after` later the administrators are told,
     and `grace` after the warning the process is ended, if `terminate`. It acts in `hours` only; without any, always.
     """
 
-    __slots__ = (
-        "admin_after",
-        "exempt_gpus",
-        "exempt_names",
-        "exempt_users",
-        "grace",
-        "hours",
-        "idle",
-        "memory",
-        "reports",
-        "terminate",
-    )
-
-    def __init__(
-        self,
-        idle: float = 7200.0,
-        memory: float = float(1 << 30),
-        admin_after: float = 3600.0,
-        grace: float = 14_400.0,
-        *,
-        terminate: bool = False,
-        reports: bool = False,
-        hours: Sequence[Hours] = (),
-        exempt_users: Iterable[str] = (),
-        exempt_names: Iterable[str] = (),
-        exempt_gpus: Iterable[str] = (),
-    ) -> None:
-        self.idle = idle
-        self.memory = memory
-        self.admin_after = admin_after
-        self.grace = grace
-        self.terminate = terminate
-        self.reports = reports  # whether there are administrators to tell
-        self.hours = tuple(hours)
-        self.exempt_users = frozenset(exempt_users)
-        self.exempt_names = frozenset(exempt_names)
-        self.exempt_gpus = frozenset(exempt_gpus)
+    idle: float = 7200.0
+    memory: float = float(1 << 30)
+    admin_after: float = 3600.0
+    grace: float = 14_400.0
+    terminate: bool = False
+    reports: bool = False  # whether there are administrators to tell
+    hours: Sequence[Hours] = ()
+    exempt_users: Collection[str] = ()
+    exempt_names: Collection[str] = ()
+    exempt_gpus: Collection[str] = ()
 
 
-class Holding:
+class Holding(Value):
     """A process that holds memory of a GPU now. `started` and `cpu` are its start and its CPU time, in seconds; None if unknown."""
 
-    __slots__ = ("cpu", "gpu", "process", "started", "uuid")
-
-    def __init__(self, uuid: str, gpu: str, process: Process, started: float | None, cpu: float | None) -> None:
-        self.uuid = uuid
-        self.gpu = gpu
-        self.process = process
-        self.started = started
-        self.cpu = cpu
+    uuid: str
+    gpu: str
+    process: Process
+    started: float | None
+    cpu: float | None
 
     @property
     def key(self) -> str:
@@ -92,22 +63,17 @@ class Holding:
         return Event(time, kind, gpus, uuids=uuids, process=self.process, value=held, values=values)
 
 
-class ReclaimStep:
+class ReclaimStep(Value):
     """What is to be done about a holding: `action` is warn, report, end, wait, spare or unknown, `reason` says why.
 
     `idle` is for how long it has been idle at least, `due` when the next step follows; None if unknown or never.
     """
 
-    __slots__ = ("action", "due", "holding", "idle", "reason")
-
-    def __init__(
-        self, action: str, holding: Holding, reason: str = "", idle: float | None = None, due: float | None = None
-    ) -> None:
-        self.action = action
-        self.holding = holding
-        self.reason = reason
-        self.idle = idle
-        self.due = due
+    action: str
+    holding: Holding
+    reason: str = ""
+    idle: float | None = None
+    due: float | None = None
 
 
 class _IdleThroughout(IdleAllocation):
@@ -174,17 +140,15 @@ def _after_warning(
 ) -> ReclaimStep:
     warned = float(record["warned"])
     if policy.reports and not record.get("reported"):
-        due = warned + policy.admin_after
-        return (
-            ReclaimStep("report", holding, "", idle)
-            if now >= due
-            else ReclaimStep("wait", holding, "owner warned", idle, due)
-        )
-    if not policy.terminate:
+        action, due = "report", warned + policy.admin_after
+    elif policy.terminate:
+        action, due = "end", warned + policy.grace
+    else:
         return ReclaimStep("wait", holding, "everybody concerned has been told", idle)
-    due = warned + policy.grace
     return (
-        ReclaimStep("end", holding, "", idle) if now >= due else ReclaimStep("wait", holding, "owner warned", idle, due)
+        ReclaimStep(action, holding, "", idle)
+        if now >= due
+        else ReclaimStep("wait", holding, "owner warned", idle, due)
     )
 
 
@@ -203,6 +167,6 @@ def _exempt(holding: Holding, policy: ReclaimPolicy) -> str:
     if process.user in policy.exempt_users:
         return "its owner is exempt"
     words = {process.name or "", *(process.command or "").split()}
-    if policy.exempt_names & (words | {word.rpartition("/")[2] for word in words}):
+    if not (words | {word.rpartition("/")[2] for word in words}).isdisjoint(policy.exempt_names):
         return "its command is exempt"
-    return "its GPU is exempt" if policy.exempt_gpus & {holding.gpu, holding.uuid} else ""
+    return "its GPU is exempt" if holding.gpu in policy.exempt_gpus or holding.uuid in policy.exempt_gpus else ""

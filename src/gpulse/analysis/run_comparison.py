@@ -7,6 +7,7 @@ from math import pi, sin
 from statistics import median
 
 from ..model.verdict import PARTS, Budget
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,25 +27,19 @@ _ALIKE = 0.98  # correlation of neighbors beyond which it cannot be told from a 
 _FEW = 3  # earlier runs from which their own spread is taken
 
 
-class RunPace:
+class RunPace(Value):
     """The time that one step, item or token took in a run: the mean of the middle half of its blocks of steps, and its error."""
 
-    __slots__ = ("error", "seconds")
-
-    def __init__(self, seconds: float, error: float) -> None:
-        self.seconds = seconds
-        self.error = error
+    seconds: float
+    error: float
 
 
-class RunCause:
+class RunCause(Value):
     """Something whose share of the time changed: `part` of a budget or "data_wait"; shares in percent."""
 
-    __slots__ = ("after", "before", "part")
-
-    def __init__(self, part: str, before: float, after: float) -> None:
-        self.part = part
-        self.before = before
-        self.after = after
+    part: str
+    before: float
+    after: float
 
 
 class RunComparison:
@@ -66,7 +61,9 @@ class RunComparison:
         self.cause: RunCause | None = None
         one, two = pace(before, self.unit), pace(after, self.unit)
         if one is None or two is None:
-            self.reason = _lacking(before if one is None else after)
+            run = before if one is None else after
+            few = f"too few steps of run {run.short} were timed"
+            self.reason = few if run.number("steps", "throughput") else f"run {run.short} counted no steps"
             return
         self.change = two.seconds / one.seconds - 1.0
         spread = _between(earlier, after, self.unit)
@@ -148,12 +145,6 @@ def _commit(run: KeptRun) -> tuple[object, object]:
     return git.get("commit"), git.get("dirty")
 
 
-def _lacking(run: KeptRun) -> str:
-    if not run.number("steps", "throughput"):
-        return f"run {run.short} counted no steps"
-    return f"too few steps of run {run.short} were timed"
-
-
 def _cause(before: KeptRun, after: KeptRun, change: float) -> RunCause | None:
     """Return the part of the time that grew with a slower run, or shrank with a faster one, and explains most of it."""
     best: RunCause | None = None
@@ -184,39 +175,38 @@ _SLOW_CLOCK = 0.95  # times the others' SM clock
 _NUMBERS = ("pid", "seconds", "steps", "step_p50", "step_p95", "step_max", "waited", "memory", "energy")
 
 
-class RankSummary:
+class RankSummary(Value):
     """What one rank did. `waited` is its time spent waiting for data, `memory` the peak of its tensors in bytes, `gpu` the UUID of its GPU.
 
     `energy` is that of its GPU, if no other rank uses it. `done`: it has ended. None where unknown.
     """
 
-    def __init__(self, rank: int, host: str = "", **told: Any) -> None:
-        self.rank = rank
-        self.host = host
-        self.pid: int | None = told.get("pid")
-        self.gpu: str | None = told.get("gpu")
-        self.seconds: float = told.get("seconds") or 0.0
-        self.steps: int = told.get("steps") or 0
-        self.step_p50: float | None = told.get("step_p50")
-        self.step_p95: float | None = told.get("step_p95")
-        self.step_max: float | None = told.get("step_max")
-        self.waited: float = told.get("waited") or 0.0
-        self.memory: float | None = told.get("memory")
-        self.energy: float | None = told.get("energy")
-        self.done = bool(told.get("done"))
-        self.device: GpuSummary | None = None
+    rank: int
+    host: str = ""
+    pid: int | None = None
+    gpu: str | None = None
+    seconds: float = 0.0
+    steps: int = 0
+    step_p50: float | None = None
+    step_p95: float | None = None
+    step_max: float | None = None
+    waited: float = 0.0
+    memory: float | None = None
+    energy: float | None = None
+    done: bool = False
+    device: GpuSummary | None = None
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> RankSummary:
         """Return the figures in a file; raise ValueError or TypeError if it has none."""
         told: dict[str, Any] = {key: plain[key] for key in _NUMBERS if isinstance(plain.get(key), (int, float))}
-        gpu = plain.get("gpu")
-        host = str(plain.get("host") or "")[:64]
-        return cls(int(plain["rank"]), host, **told, gpu=gpu if isinstance(gpu, str) else None, done=plain.get("done"))
+        if isinstance(gpu := plain.get("gpu"), str):
+            told["gpu"] = gpu
+        return cls(int(plain["rank"]), str(plain.get("host") or "")[:64], **told, done=bool(plain.get("done")))
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        return {key: value for key, value in vars(self).items() if key not in ("device", "done")}
+        return {key: getattr(self, key) for key in self._fields if key not in ("device", "done")}
 
     @property
     def wait_per_step(self) -> float:
@@ -230,21 +220,20 @@ class RankSummary:
         return None if active is None else active.mean
 
 
-class Straggler:
+class Straggler(Value):
     """The rank that the others wait for: `excess` seconds per step, out of steps of `step` seconds.
 
     `together` if all step at the same pace, so that the others really wait. `reason` is data, throttled, clock, compute or nothing.
     `own` and `others` are the figures of the reason: seconds per step, MHz or percent.
     """
 
-    def __init__(self, rank: RankSummary, excess: float, step: float, together: bool) -> None:
-        self.rank = rank
-        self.excess = excess
-        self.step = step
-        self.together = together
-        self.reason = ""
-        self.own: float | None = None
-        self.others: float | None = None
+    rank: RankSummary
+    excess: float
+    step: float
+    together: bool
+    reason: str = ""
+    own: float | None = None
+    others: float | None = None
 
     @property
     def percent(self) -> float:
@@ -253,7 +242,7 @@ class Straggler:
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data."""
-        plain = {key: value for key, value in vars(self).items() if key != "rank"}
+        plain = {key: getattr(self, key) for key in self._fields if key != "rank"}
         return {"rank": self.rank.rank, "percent": self.percent, **plain}
 
 
@@ -285,16 +274,13 @@ def straggler(ranks: Sequence[RankSummary]) -> Straggler | None:
     if step > _APART * usual:
         return _with_reason(Straggler(slowest, step - usual, step, together=False), known)
     # in step: all need the time of the slowest, and what tells them apart is how much of it each one works itself
-    own = {rank.rank: _own_seconds(rank, step, all(one.busy is not None for one in known)) for rank in known}
+    counted = all(rank.busy is not None for rank in known)
+    own = {one.rank: one.wait_per_step + (step * (one.busy or 0.0) / 100.0 if counted else 0.0) for one in known}
     slowest = max(known, key=lambda rank: own[rank.rank])
     excess = own[slowest.rank] - median(own[rank.rank] for rank in known if rank is not slowest)
     if excess < max(_NOTABLE * step, _FLOOR):
         return None
     return _with_reason(Straggler(slowest, min(excess, step), step, together=True), known)
-
-
-def _own_seconds(rank: RankSummary, step: float, with_gpu: bool) -> float:
-    return rank.wait_per_step + (step * (rank.busy or 0.0) / 100.0 if with_gpu else 0.0)
 
 
 def _with_reason(found: Straggler, ranks: Sequence[RankSummary]) -> Straggler:

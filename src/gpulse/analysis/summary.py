@@ -1,13 +1,14 @@
-"""A summary: the figures of one window of time as a value, with step times and model FLOPs utilization."""
+"""A summary: the figures of one window of time as a value, with the series of values, step times and FLOPs behind it."""
 
 from __future__ import annotations
 
 import threading
+from array import array
 
 from ..model.peaks import peak
 from ..units import duration_text
+from ..value import Value, fresh
 from .own_use import OwnUse
-from .series import WeightedSeries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,18 +19,103 @@ if TYPE_CHECKING:
     from ..model.verdict import Diagnosis
     from .run_comparison import RankSummary, Straggler
 
+_MOST = 4096  # values kept; beyond, one of two neighbours stands for both, which moves a percentile by far less than it varies
 
-class Stats:
+
+class WeightedSeries:
+    """Values with the seconds each stood for. Mean, lowest and highest are exact for any length, percentiles nearly so."""
+
+    __slots__ = (
+        "_dice", "_pending", "_seconds", "_stride", "_sum", "_values", "_within", "highest", "lowest", "seconds",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.lowest = float("inf")
+        self.highest = float("-inf")
+        self._sum = 0.0
+        self._values = array("d")
+        self._seconds = array("d")
+        self._stride = 1
+        self._pending = (0, 0.0, 0.0)
+        self._dice = 1
+        self._within = False
+
+    def add(self, value: float, seconds: float, within: bool = True) -> None:
+        """Add a value that held for `seconds`; durations of 0 or less are ignored.
+
+        One that was read outside, not `within`, is no extreme while there are others.
+        """
+        if seconds <= 0:
+            return
+        if within and not self._within:
+            self.lowest, self.highest = float("inf"), float("-inf")
+        if within or not self._within:
+            self.lowest = min(self.lowest, value)
+            self.highest = max(self.highest, value)
+        self._within = self._within or within
+        self.seconds += seconds
+        self._sum += value * seconds
+        count, kept, gathered = self._pending
+        count, kept, gathered = count + 1, self._one_of(kept, gathered, value, seconds), gathered + seconds
+        if count < self._stride:
+            self._pending = (count, kept, gathered)
+            return
+        self._pending = (0, 0.0, 0.0)
+        self._values.append(kept)
+        self._seconds.append(gathered)
+        if len(self._values) > _MOST:
+            self._thin()
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over time; None when nothing was added."""
+        return self._sum / self.seconds if self.seconds else None
+
+    def percentile(self, percent: float) -> float | None:
+        """Return the value that the series stays at or below for this share of its time; None when nothing was added."""
+        return self.percentiles(percent)[0]
+
+    def percentiles(self, *percents: float) -> list[float | None]:
+        """Return several percentiles, each larger than the one before: the values are sorted once."""
+        if not self.seconds or not self._values:
+            return [self.highest if self.seconds else None for _ in percents]
+        total, spent, found = sum(self._seconds), 0.0, []
+        pairs = iter(sorted(zip(self._values, self._seconds, strict=True)))
+        value = self.lowest
+        for percent in percents:
+            while spent < total * percent / 100.0 - 1e-9 or not spent:
+                value, seconds = next(pairs, (value, total))
+                spent += seconds
+            found.append(value)
+        return [*found]
+
+    def _thin(self) -> None:
+        self._stride *= 2
+        values, seconds = self._values, self._seconds
+        pairs = [(at, at + 1) for at in range(0, len(values) - 1, 2)]
+        self._values = array("d", (self._one_of(values[a], seconds[a], values[b], seconds[b]) for a, b in pairs))
+        self._seconds = array("d", (seconds[a] + seconds[b] for a, b in pairs))
+        if len(values) % 2:
+            self._values.append(values[-1])
+            self._seconds.append(seconds[-1])
+
+    def _one_of(self, first: float, seconds: float, second: float, others: float) -> float:
+        """Choose by lot, each by its time: always the same place would show only half of what comes and goes in turn."""
+        if not seconds:
+            return second
+        self._dice = (self._dice * 1103515245 + 12345) & 0x7FFFFFFF
+        return first if self._dice < 0x80000000 * seconds / (seconds + others) else second
+
+
+class Stats(Value):
     """Mean, median, 95th percentile and extremes of one metric, weighted by time, in the metric's own unit."""
 
-    __slots__ = ("max", "mean", "min", "p50", "p95")
-
-    def __init__(self, mean: float, p50: float, p95: float, max: float, min: float) -> None:
-        self.mean = mean
-        self.p50 = p50
-        self.p95 = p95
-        self.max = max
-        self.min = min
+    mean: float
+    p50: float
+    p95: float
+    max: float
+    min: float
 
     @classmethod
     def of(cls, series: WeightedSeries) -> Stats:
@@ -46,61 +132,38 @@ class Stats:
         """Return these figures with a mean that is known better."""
         return Stats(mean, self.p50, self.p95, max(self.max, mean), min(self.min, mean))
 
-    def to_plain(self) -> dict[str, float]:
-        """Return the figures by name."""
-        return {name: getattr(self, name) for name in ("mean", "p50", "p95", "max", "min")}
-
     def __repr__(self) -> str:
         return f"Stats(mean={self.mean:.6g}, p50={self.p50:.6g}, p95={self.p95:.6g}, max={self.max:.6g})"
 
 
-class GpuSummary:
+class GpuSummary(Value):
     """One GPU over one window.
 
-    `index` is the driver's number, `ordinal` the one the program knows it by, None where nobody said. `stats` by catalog key.
-    `own` is what the program itself used, where its processes are known. `energy` in joules is the program's share, or that of all
-    processes (`device_energy`) where they are not; None if the window was too short to tell. `energy_estimated` if it was shared with
-    others by SM time, or integrated from power because the GPU has no counter. `idle_energy` is what it drew while idle, from
-    power. `idle_share` in per cent of the
-    time, None when utilisation was never seen. `throttled_seconds` is the time heat, hardware or a power brake held the clocks
-    down, `throttled` the same by reason; `power_capped` stands apart, because a healthy GPU at full load lives at its power cap.
+    `index` is the driver's number, `ordinal` the one the program knows it by, None where nobody said. `stats` by catalog key. `own` is
+    what the program itself used, where its processes are known. `energy` in joules is the program's share, or that of all processes
+    (`device_energy`) where they are not; None if the window was too short to tell. `energy_estimated` if it was shared with others by
+    SM time, or integrated from power because the GPU has no counter. `idle_energy` is what it drew while idle, from power. `idle_share`
+    in per cent of the time, None when utilisation was never seen. `throttled_seconds` is the time heat, hardware or a power brake held
+    the clocks down, `throttled` the same by reason; `power_capped` stands apart, because a healthy GPU at full load lives at its power
+    cap.
     """
 
-    def __init__(
-        self,
-        *,
-        index: int | None,
-        uuid: str | None,
-        name: str | None,
-        memory_total: float | None,
-        stats: Mapping[str, Stats],
-        energy: float | None,
-        idle_share: float | None,
-        throttled_seconds: float,
-        throttled: Mapping[str, float],
-        power_capped: float,
-        state: str = "ok",
-        energy_estimated: bool = False,
-        idle_energy: float | None = None,
-        device_energy: float | None = None,
-        own: OwnUse | None = None,
-    ) -> None:
-        self.index = index
-        self.ordinal: int | None = None
-        self.uuid = uuid
-        self.name = name
-        self.memory_total = memory_total
-        self.stats = stats
-        self.energy = energy
-        self.idle_share = idle_share
-        self.throttled_seconds = throttled_seconds
-        self.throttled = throttled
-        self.power_capped = power_capped
-        self.state = state
-        self.energy_estimated = energy_estimated
-        self.idle_energy = idle_energy
-        self.device_energy = energy if device_energy is None else device_energy
-        self.own = own or OwnUse()
+    index: int | None
+    uuid: str | None
+    name: str | None
+    memory_total: float | None
+    stats: Mapping[str, Stats]
+    energy: float | None
+    idle_share: float | None
+    throttled_seconds: float
+    throttled: Mapping[str, float]
+    power_capped: float
+    state: str = "ok"
+    energy_estimated: bool = False
+    idle_energy: float | None = None
+    device_energy: float | None = None
+    own: OwnUse = fresh(factory=OwnUse)
+    ordinal: int | None = None
 
     def __repr__(self) -> str:
         from ..model.brief import printable
@@ -129,7 +192,7 @@ class GpuSummary:
         }
 
 
-class Summary:
+class Summary(Value):
     """One window: a phase, or the whole of a run.
 
     `waited` is the time in seconds the program said it waited for data, `steps`, `items` and `tokens` what it counted. `host` and
@@ -140,62 +203,45 @@ class Summary:
     `code` are the lines of the program's code at which its GPUs waited and computed, the longest wait first, from `stacks`.
     """
 
-    def __init__(
-        self,
-        name: str,
-        seconds: float,
-        *,
-        samples: int,
-        steps: int,
-        items: float,
-        waited: float,
-        tokens: float = 0.0,
-        gpus: Sequence[GpuSummary],
-        host: Mapping[str, Stats],
-        program: Mapping[str, Stats],
-        phases: Sequence[Summary] = (),
-        calls: int = 1,
-        diagnosis: Diagnosis | None = None,
-        step_time: Stats | None = None,
-        code: Sequence[CodeLine] = (),
-        stacks: Sequence[TimedStack] = (),
-    ) -> None:
-        self.name = name
-        self.seconds = seconds
-        self.samples = samples
-        self.steps = steps
-        self.items = items
-        self.waited = waited
-        self.tokens = tokens
-        self.gpus = tuple(gpus)
-        self.host = host
-        self.program = program
-        self.phases = tuple(phases)
-        self.calls = calls
-        self.diagnosis = diagnosis
-        self.step_time = step_time
-        self.step_blocks: Sequence[float] = ()
-        self.mfu: Mfu | None = None
-        self.ranks: Sequence[RankSummary] = ()
-        self.straggler: Straggler | None = None
-        self.world = 1
-        self.code = list(code)
-        self.stacks = list(stacks)
+    name: str
+    seconds: float
+    samples: int
+    steps: int
+    items: float
+    waited: float
+    gpus: tuple[GpuSummary, ...]
+    host: Mapping[str, Stats]
+    program: Mapping[str, Stats]
+    tokens: float = 0.0
+    phases: Sequence[Summary] = ()
+    calls: int = 1
+    diagnosis: Diagnosis | None = None
+    step_time: Stats | None = None
+    step_blocks: Sequence[float] = ()
+    mfu: Mfu | None = None
+    ranks: Sequence[RankSummary] = ()
+    straggler: Straggler | None = None
+    world: int = 1
+    code: Sequence[CodeLine] = ()
+    stacks: Sequence[TimedStack] = ()
 
     @property
     def steps_per_second(self) -> float | None:
         """Steps against the time of the window; None when none were counted."""
-        return self.steps / self.seconds if self.steps and self.seconds > 0 else None
+        return self._rate(self.steps)
 
     @property
     def items_per_second(self) -> float | None:
         """Items against the time of the window; None when none were counted."""
-        return self.items / self.seconds if self.items and self.seconds > 0 else None
+        return self._rate(self.items)
 
     @property
     def tokens_per_second(self) -> float | None:
         """Tokens against the time of the window; None when none were counted."""
-        return self.tokens / self.seconds if self.tokens and self.seconds > 0 else None
+        return self._rate(self.tokens)
+
+    def _rate(self, count: float) -> float | None:
+        return count / self.seconds if count and self.seconds > 0 else None
 
     def energy_per(self, count: float) -> float | None:
         """Return the joules for each of `count` steps, items or tokens; None where either is unknown, or the program used no GPU."""
@@ -231,10 +277,10 @@ class Summary:
         names = ("name", "calls", "seconds", "samples", "steps", "steps_per_second", "items", "items_per_second", "tokens",
                  "tokens_per_second")  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
-            "step_time": None if self.step_time is None else self.step_time.to_plain(),
-            "flops_per_second": None if self.mfu is None else self.mfu.rate,
-            "mfu": None if self.mfu is None else self.mfu.percent,
-            "mfu_reason": None if self.mfu is None else self.mfu.reason or None,
+            "step_time": self.step_time and self.step_time.to_plain(),
+            "flops_per_second": self.mfu and self.mfu.rate,
+            "mfu": self.mfu and self.mfu.percent,
+            "mfu_reason": (self.mfu and self.mfu.reason) or None,
             "energy_per_step": self.energy_per(self.steps),
             "energy_per_item": self.energy_per(self.items),
             "energy_per_token": self.energy_per(self.tokens),
@@ -245,13 +291,10 @@ class Summary:
             "process": {key: stats.to_plain() for key, stats in self.program.items()},
             "phases": [phase.to_plain() for phase in self.phases],
             **({} if self.diagnosis is None else {"diagnosis": self.diagnosis.to_plain()}),
-            **(self._ranks_to_plain() if self.ranks else {}),
+            **({"ranks": [rank.to_plain() for rank in self.ranks]} if self.ranks else {}),
+            **({"straggler": self.straggler and self.straggler.to_plain()} if self.ranks else {}),
             **({"code": [line.to_plain() for line in self.code]} if self.code else {}),
         }
-
-    def _ranks_to_plain(self) -> dict[str, Any]:
-        ranks = [rank.to_plain() for rank in self.ranks]
-        return {"ranks": ranks, "straggler": None if self.straggler is None else self.straggler.to_plain()}
 
 
 MOST_BLOCKS = 128  # beyond, two neighbors become one: between 64 and 128 blocks for a run of any length
@@ -319,15 +362,12 @@ class StepTimes:
             self._open = [odd * self._size / 2, self._size / 2]
 
 
-class Mfu:
+class Mfu(Value):
     """`percent` of the dense peak, None with the `reason` where it cannot be told; `rate` in operations per second, None if unknown."""
 
-    __slots__ = ("percent", "rate", "reason")
-
-    def __init__(self, percent: float | None, rate: float | None = None, reason: str = "") -> None:
-        self.percent = percent
-        self.rate = rate
-        self.reason = reason
+    percent: float | None
+    rate: float | None = None
+    reason: str = ""
 
 
 def mfu(per_second: Mapping[str, float], models: Sequence[str], reason: str = "") -> Mfu:

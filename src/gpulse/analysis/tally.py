@@ -5,8 +5,7 @@ from __future__ import annotations
 from ..model.presets import COSTLY
 from .energy import TELLING
 from .own_use import OwnTally
-from .series import WeightedSeries
-from .summary import GpuSummary, Stats, StepTimes, Summary
+from .summary import GpuSummary, Stats, StepTimes, Summary, WeightedSeries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,10 +78,9 @@ class Tally:
         self.samples += 1
         for at, gpu in enumerate(snapshot.gpus):
             name = gpu.uuid or f"at {at}"
-            if name not in self.gpus:
-                self.gpus[name] = GpuTally(gpu)
-            self.gpus[name].add(gpu, seconds, within)
-            self.gpus[name].own.add(gpu, own, seconds, within)
+            tally = self.gpus[name] = self.gpus.get(name) or GpuTally(gpu)
+            tally.add(gpu, seconds, within)
+            tally.own.add(gpu, own, seconds, within)
         _gather(self._host, snapshot.host, seconds, within)
         if program is not None:
             _gather(self._program, program, seconds, within)
@@ -108,8 +106,7 @@ class Tally:
     def add_activity(self, snapshot: Snapshot, seconds: float) -> None:
         """Let the activity values of the sample that was added last stand for `seconds` more, since they are read less often."""
         for at, gpu in enumerate(snapshot.gpus):
-            tally = self.gpus.get(gpu.uuid or f"at {at}")
-            if tally is not None:
+            if (tally := self.gpus.get(gpu.uuid or f"at {at}")) is not None:
                 _gather(tally.series, gpu, seconds, among=COSTLY)
 
     def raise_peaks(self, key: str, peaks: Mapping[str, float]) -> None:
@@ -133,7 +130,7 @@ class Tally:
             items=self.items,
             waited=self.waited,
             tokens=self.tokens,
-            gpus=[tally.summary(seconds >= TELLING) for tally in self.gpus.values()],
+            gpus=tuple(tally.summary(seconds >= TELLING) for tally in self.gpus.values()),
             host=_stats(self._host),
             program=self._program_stats(),
             step_time=self.step_times.stats,
@@ -201,15 +198,16 @@ class GpuTally:
         estimated = not self.counted and self.drawn is not None
         device = (self.drawn if estimated else self.energy) if telling else None
         own = self.own.use(self.counted, telling)
+        energy = device if own.used is None else own.energy
         return GpuSummary(
             index=None if gpu.index is None else int(gpu.index),
             uuid=gpu.uuid,
             name=gpu.name,
             memory_total=gpu.memory_total,
             stats=_stats(self.series),
-            energy=device if own.used is None else own.energy,
+            energy=energy,
             energy_estimated=estimated and telling if own.used is None else own.energy_estimated,
-            device_energy=device,
+            device_energy=energy if device is None else device,
             own=own,
             idle_energy=self.idle_drawn,
             idle_share=100.0 * self.idle / self.watched if self.watched else None,

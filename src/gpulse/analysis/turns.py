@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..store.claims import Policy
 from ..store.queue import in_force
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,55 +16,34 @@ LEAD = 3600.0  # seconds before a reservation in which no job of unknown length 
 _NEVER = float("inf")
 
 
-class Slot:
+class Slot(Value):
     """A GPU as one program sees it.
 
     `idle`: no process uses it; `fits`: this program's own request may use it; `broken`: nobody can; `locked`: it is claimed, also
     by a program that has no entry in the queue. Memory is in bytes.
     """
 
-    __slots__ = ("broken", "fits", "idle", "locked", "memory", "product", "uuid")
-
-    def __init__(
-        self,
-        uuid: str,
-        *,
-        product: str = "",
-        memory: float | None = None,
-        idle: bool = True,
-        fits: bool = True,
-        locked: bool = False,
-        broken: bool = False,
-    ) -> None:
-        self.uuid = uuid
-        self.product = product
-        self.memory = memory
-        self.idle = idle
-        self.fits = fits
-        self.locked = locked
-        self.broken = broken
+    uuid: str
+    product: str = ""
+    memory: float | None = None
+    idle: bool = True
+    fits: bool = True
+    locked: bool = False
+    broken: bool = False
 
 
-class Turn:
+class Turn(Value):
     """What a waiting request gets now: `gpus`, or nothing and `why`; `starts` is when it may start, None if that is not known.
 
     `position` counts from 1. `why` is one of waiting, limit (of GPUs a user may have), stopped (its process is), impossible (too few
     GPUs work).
     """
 
-    __slots__ = ("entry", "gpus", "position", "starts", "why")
-
-    def __init__(
-        self, entry: Entry, position: int, gpus: tuple[str, ...] = (), why: str = "", starts: float | None = None
-    ) -> None:
-        self.entry = entry
-        self.position = position
-        self.gpus = gpus
-        self.why = why
-        self.starts = starts
-
-    def __repr__(self) -> str:
-        return f"<Turn {self.position} {self.entry.id}: {', '.join(self.gpus) or self.why}>"
+    entry: Entry
+    position: int
+    gpus: tuple[str, ...] = ()
+    why: str = ""
+    starts: float | None = None
 
 
 def turns(

@@ -10,7 +10,7 @@ from ..model.select import choose_gpus
 from ..model.visible import by_uuid, granted, selection
 from ..store.claims import claim, claims_folder, machine_policy
 from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
-from .free import never, refusal, samples_for, slots, watch
+from .free import availability, never, refusal, samples_for, slots
 from .turns import Turn, turns
 
 TYPE_CHECKING = False
@@ -146,7 +146,7 @@ class Waiting:
                     return
                 yield self._last
 
-        verdicts = next(watch(samples(), size, self.asked, os.environ, words), [])
+        verdicts = next(availability(samples(), size, self.asked, os.environ, words), [])
         self.place.entry.among = frozenset(str(verdict.gpu.uuid) for verdict in verdicts if not verdict.hopeless)
         self._decide(verdicts)
         return verdicts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analysis.series import WeightedSeries
+from ..analysis.summary import WeightedSeries
 from ..present.quantities import DASH, energy_text, quantity_text
 from ..present.runs import (
     COMPARED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ..analysis.energy import TELLING
-from ..analysis.series import WeightedSeries
+from ..analysis.summary import WeightedSeries
 from ..present.program import is_shared
 from ..present.quantities import energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean

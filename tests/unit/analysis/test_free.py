@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.free import Availability, Requirement, never, refusal, samples_for, slots, watch
+from gpulse.analysis.free import Availability, Requirement, availability, never, refusal, samples_for, slots
 from gpulse.analysis.turns import turns
 from gpulse.errors import UnknownGpu
 from gpulse.model.catalog import Gpu, Process
@@ -61,7 +61,7 @@ def judged(
     *samples: Sequence[Gpu], asked: Requirement | None = None, environ: dict[str, str] | None = None
 ) -> list[Availability]:
     window = [Snapshot(float(at), tuple(gpus)) for at, gpus in enumerate(samples)]
-    (verdicts,) = watch(window, len(window), asked or Requirement(), environ or {})
+    (verdicts,) = availability(window, len(window), asked or Requirement(), environ or {})
     return verdicts
 
 
@@ -151,18 +151,23 @@ def test_one_busy_sample_of_many_is_forgiven_and_two_are_not() -> None:
 
 def test_the_window_rolls_on() -> None:
     samples = [Snapshot(float(at), (gpu(processes=[ADA] if at < 2 else []),)) for at in range(5)]
-    assert [bool(verdicts[0].why) for verdicts in watch(samples, 2, Requirement(), {})] == [True, True, False, False]
+    assert [bool(verdicts[0].why) for verdicts in availability(samples, 2, Requirement(), {})] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_recording_shorter_than_the_window_is_judged_whole() -> None:
-    assert [len(verdicts) for verdicts in watch([Snapshot(0.0, (gpu(),))] * 3, 9, Requirement(), {})] == [1]
-    assert list(watch([], 9, Requirement(), {})) == []
+    assert [len(verdicts) for verdicts in availability([Snapshot(0.0, (gpu(),))] * 3, 9, Requirement(), {})] == [1]
+    assert list(availability([], 9, Requirement(), {})) == []
 
 
 def test_a_wrong_name_is_told_before_the_window_is_over() -> None:
     samples = iter([Snapshot(0.0, (gpu(),))] * 5)
     with pytest.raises(UnknownGpu):
-        next(watch(samples, 5, Requirement(), {}, ["7"]))
+        next(availability(samples, 5, Requirement(), {}, ["7"]))
     assert len(list(samples)) == 4
 
 
@@ -195,7 +200,7 @@ class TestGrant:
 
     def test_a_name_is_one_of_the_machine_and_not_of_the_grant(self) -> None:
         window = [Snapshot(0.0, (gpu(0), gpu(1), gpu(2)))]
-        (verdicts,) = watch(window, 1, Requirement(), {"CUDA_VISIBLE_DEVICES": "1,2"}, ["2", "0"])
+        (verdicts,) = availability(window, 1, Requirement(), {"CUDA_VISIBLE_DEVICES": "1,2"}, ["2", "0"])
         assert indices([verdict.gpu for verdict in verdicts]) == [2]
 
     def test_a_claimed_gpu_is_not_offered(self) -> None:
@@ -259,7 +264,7 @@ def test_any_snapshots_give_free_gpus_with_names_or_reasons(
     samples: list[Snapshot], count: int, listed: str | None
 ) -> None:
     asked = Requirement(count, 1.0, 5.0)
-    for verdicts in watch(samples, 2, asked, {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}):
+    for verdicts in availability(samples, 2, asked, {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}):
         chosen = best(verdicts, asked)
         assert len(chosen) in (0, count)
         assert all(one.uuid for one in chosen)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.series import _MOST, WeightedSeries
+from gpulse.analysis.summary import _MOST, WeightedSeries
 
 VALUES = st.floats(-1e9, 1e9) | st.integers(0, 100)
 SECONDS = st.floats(1e-6, 1e4)

@@ -62,7 +62,7 @@ def test_no_name_can_act_on_a_terminal(snapshot: Snapshot) -> None:
 def test_a_summary_and_a_measurement_describe_themselves() -> None:
     gpu = GpuSummary(index=0, uuid=None, name="H\x1b[31m", memory_total=None, stats={}, energy=None, idle_share=None,
                      throttled_seconds=0.0, throttled={}, power_capped=0.0)  # fmt: skip
-    summary = Summary("run\x07", 125.0, samples=3, steps=40, items=0, waited=0, gpus=[gpu], host={}, program={})
+    summary = Summary("run\x07", 125.0, samples=3, steps=40, items=0, waited=0, gpus=(gpu,), host={}, program={})
     assert repr(summary) == "<Summary run?: 2m05s, 1 GPU, 40 steps>"
     assert repr(gpu) == "<GpuSummary 0 H?[31m>"
     measurement = Measurement("load\x1b[0m")

@@ -32,7 +32,7 @@ def gpu(index: int, own: OwnUse | None = None) -> GpuSummary:
         throttled_seconds=0.0,
         throttled={},
         power_capped=0.0,
-        own=own,
+        own=own or OwnUse(),
     )
 
 

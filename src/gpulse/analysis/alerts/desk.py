@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.event import Silence
 from ...model.when import within
+from ...value import Value, fresh
 from .transition import Transition
 
 TYPE_CHECKING = False
@@ -18,24 +19,19 @@ GROUP_WAIT = 5.0
 _KEPT = 1000  # alerts in the file of a server that sees more than anybody can read
 
 
-class Notice:
+class Notice(Value):
     """One message: alerts of one rule that turned together. `kind` is fire, clear, repeat, ack, refresh or test.
 
     `active` counts the alerts of this rule that people know of and that still last. `held` counts earlier alerts that the
     rate limit kept back, `last` says that it keeps back what follows.
     """
 
-    __slots__ = ("active", "alerts", "held", "kind", "last", "time")
-
-    def __init__(
-        self, kind: str, time: float, alerts: Iterable[Transition], active: int = 0, held: int = 0, last: bool = False
-    ) -> None:
-        self.kind = kind
-        self.time = time
-        self.alerts = tuple(alerts)
-        self.active = active
-        self.held = held
-        self.last = last
+    kind: str
+    time: float
+    alerts: Sequence[Transition]
+    active: int = 0
+    held: int = 0
+    last: bool = False
 
     @property
     def rule(self) -> str:
@@ -47,56 +43,34 @@ class Notice:
         """Whether it says that something is over."""
         return self.kind == "clear"
 
-    def replace(self, **changes: Any) -> Notice:
-        """Return a copy with some fields changed."""
-        fields = {name: getattr(self, name) for name in self.__slots__} | changes
-        return Notice(**fields)
 
-
-class TellingPolicy:
+class TellingPolicy(Value):
     """When people are told. Alerts of a rule within `wait` seconds are one message; `repeat` is after how long what lasts is told
     again, 0 for never. In `quiet` hours only what is critical is told, in those of `maintenance` nothing; the rest follows after.
     """
 
-    __slots__ = ("maintenance", "quiet", "repeat", "wait")
-
-    def __init__(
-        self,
-        wait: float = GROUP_WAIT,
-        repeat: float = 0.0,
-        quiet: Sequence[Hours] = (),
-        maintenance: Sequence[Hours] = (),
-    ) -> None:
-        self.wait = wait
-        self.repeat = repeat
-        self.quiet = quiet
-        self.maintenance = maintenance
+    wait: float = GROUP_WAIT
+    repeat: float = 0.0
+    quiet: Sequence[Hours] = ()
+    maintenance: Sequence[Hours] = ()
 
     def mutes(self, event: Event, now: float) -> bool:
         """Tell whether an alert has to wait until some hours are over."""
         return within(self.maintenance, now) or (event.severity != "critical" and within(self.quiet, now))
 
 
-class _Entry:
+class _Entry(Value):
     """An alert that lasts, or one that nobody was told of yet: when people were told, and who has acknowledged it when."""
 
-    __slots__ = ("acknowledged", "alert", "grouped", "told")
-
-    def __init__(
-        self, alert: Transition, told: float | None = None, acknowledged: Mapping[str, Any] | None = None
-    ) -> None:
-        self.alert = alert
-        self.told = told
-        self.acknowledged = acknowledged
-        self.grouped = False
+    alert: Transition
+    told: float | None = None
+    acknowledged: Mapping[str, Any] | None = None
+    grouped: bool = False
 
 
-class _Group:
-    __slots__ = ("alerts", "since")
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.alerts: list[Transition] = []
+class _Group(Value):
+    since: float
+    alerts: list[Transition] = fresh(factory=list)
 
 
 class Desk:
@@ -209,7 +183,7 @@ class Desk:
                 entry.told, entry.grouped, self.changed = now, False, True
                 if alert.once:
                     del self._entries[_key(alert)]
-        return Notice(kind, now, group.alerts, self._count(rule))
+        return Notice(kind, now, tuple(group.alerts), self._count(rule))
 
     def _count(self, rule: str) -> int:
         return sum(entry.told is not None and entry.alert.rule == rule for entry in self._entries.values())

@@ -1,21 +1,24 @@
-"""Rules for what breaks: lost GPUs, XIDs, memory errors, throttling, heat, and links that are down, slow or faulty."""
+"""Rules for devices: lost GPUs, XIDs, memory errors, throttling, heat, links that are down or slow, and memory that fills up."""
 
 from __future__ import annotations
 
-from ...model.catalog import Gpu
+from itertools import pairwise
+
+from ...model.catalog import Gpu, memory_percent
 from ...model.condition import BRAKES, CONDITIONS, HEAT
 from ...model.event import Event
 from ...model.select import Wanted
+from ..events import NEARLY_FULL
 from ..readings import LINK_KEYS, below_maximum, in_use
-from .rule import PLACE, Finding, Lasting, duration, number, number_of
+from .rule import PLACE, Finding, Lasting, duration, number, number_of, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from .rule import RuleInput
+    from .rule_set import HolderProcess
     from .transition import Transition
-
 
 _SLOWED = HEAT | BRAKES
 
@@ -40,7 +43,7 @@ class Lost(Lasting):
             values = {} if gpu.xid_last is None else {"xid_last": gpu.xid_last}
             lost = gpu.state == "lost"
             kind = "timeout" if gpu.state == "timeout" else "lost"
-            event = sample.event(kind, uuid, gpu, value=gpu.xid_last if lost else None, values=values)
+            event = sample.event(kind, uuid, value=gpu.xid_last if lost else None, values=values)
             # a driver may be slow for a moment, but lost is lost
             yield Finding(uuid, lost or kind == "timeout", event=event, patience=0.0 if lost else None)
         self._forget_places(sample)
@@ -78,7 +81,7 @@ class XidReported(Lasting):
             known.update(fresh)
             # the last code stays for ever: calm is that it did not come again, for a while
             for code in sorted(known) if gpu.xid_last is not None else ():
-                event = sample.event("xid", uuid, gpu, value=float(code), values={"xid_last": code})
+                event = sample.event("xid", uuid, value=float(code), values={"xid_last": code})
                 yield Finding(uuid, code in fresh, event=event, what=str(code))
 
 
@@ -96,7 +99,7 @@ class Ecc(Lasting):
                 continue
             rise = sum(event.value or 0.0 for event in sample.happened("memory-errors", uuid, gpu))
             values = {"ecc_uncorrected": count, "rise": rise}
-            yield Finding(uuid, rise > 0, event=sample.event("memory-errors", uuid, gpu, value=rise, values=values))
+            yield Finding(uuid, rise > 0, event=sample.event("memory-errors", uuid, value=rise, values=values))
 
 
 class Throttled(Lasting):
@@ -116,9 +119,7 @@ class Throttled(Lasting):
             values |= {
                 key: value for key in ("clock_sm", "temperature") if isinstance(value := gpu.get(key), (int, float))
             }
-            yield Finding(
-                uuid, bool(reasons), event=sample.event("throttled", uuid, gpu, reasons=reasons, values=values)
-            )
+            yield Finding(uuid, bool(reasons), event=sample.event("throttled", uuid, reasons=reasons, values=values))
 
 
 class Hot(Lasting):
@@ -145,7 +146,7 @@ class Hot(Lasting):
 
     def _finding(self, sample: RuleInput, uuid: str, gpu: Gpu, key: str, degrees: float, above: float) -> Finding:
         what = "memory" if key == "memory_temperature" else ""
-        event = sample.event("hot", uuid, gpu, value=degrees, values={key: degrees, "above": above}, note=what)
+        event = sample.event("hot", uuid, value=degrees, values={key: degrees, "above": above}, note=what)
         return Finding(uuid, degrees >= above, degrees <= above - self.value("margin"), event=event, what=what)
 
 
@@ -156,6 +157,10 @@ class _Watched(Lasting):
     """A rule that tells what the watch over links has found; what it no longer finds is over."""
 
     settings = {"for": (duration, 0.0), "clear_for": (duration, 60.0)}
+
+    def __init_subclass__(cls, name: str) -> None:
+        cls.name, needs = name, CONDITIONS[name].needs
+        cls.wanted = Wanted(host=needs) if name == "port_flaps" else Wanted(gpu=needs)
 
     def __init__(self, given: Mapping[str, float] | None = None) -> None:
         super().__init__(given)
@@ -171,32 +176,20 @@ class _Watched(Lasting):
             yield Finding(key[0], key in found, event=event.replace(time=time), what=key[1])
 
 
-class NvlinkDown(_Watched):
+class NvlinkDown(_Watched, name="nvlink_down"):
     """A GPU with fewer NVLinks up than before."""
 
-    name = "nvlink_down"
-    wanted = Wanted(gpu=CONDITIONS[name].needs)
 
-
-class FabricNotReady(_Watched):
+class FabricNotReady(_Watched, name="fabric_not_ready"):
     """A GPU that the NVLink fabric has not taken in, or that reports it as unhealthy."""
 
-    name = "fabric_not_ready"
-    wanted = Wanted(gpu=CONDITIONS[name].needs)
 
-
-class PortFlaps(_Watched):
+class PortFlaps(_Watched, name="port_flaps"):
     """A network port that goes down again and again."""
 
-    name = "port_flaps"
-    wanted = Wanted(host=CONDITIONS[name].needs)
 
-
-class SlowerThanPeers(_Watched):
+class SlowerThanPeers(_Watched, name="slower_than_peers"):
     """A GPU with a slower memory clock or a narrower PCIe link than GPUs of the same model beside it."""
-
-    name = "slower_than_peers"
-    wanted = Wanted(gpu=CONDITIONS[name].needs)
 
 
 class PcieDegraded(Lasting):
@@ -211,7 +204,7 @@ class PcieDegraded(Lasting):
             if gpu.pcie_width is None and gpu.pcie_gen is None:
                 continue
             low = below_maximum(gpu)
-            event = sample.event("pcie-degraded", uuid, gpu, values=low)
+            event = sample.event("pcie-degraded", uuid, values=low)
             # without load nothing is known, so that a pause neither fires nor clears
             yield Finding(uuid, bool(low) if in_use(gpu) else None, not low if in_use(gpu) else None, event=event)
 
@@ -235,5 +228,163 @@ class LinkErrors(Lasting):
                     rise = count - self._counts.get((uuid, key), count)  # a driver that was reloaded counts from 0
                     self._counts[uuid, key] = count
                     values = {"metric": key, key: count, "rise": rise}
-                    event = sample.event("link-errors", uuid, gpu, value=rise, values=values)
+                    event = sample.event("link-errors", uuid, value=rise, values=values)
                     yield Finding(uuid, rise > 0, event=event, what=key)
+
+
+_WANTED = Wanted(
+    gpu=("memory_used", "memory_total", "memory_reserved", "memory_percent"),
+    process=("pid", "name", "command", "user", "memory_used", "running_time"),
+)
+_PEAKS = 8  # intervals that a slope needs, and what `over` is divided by
+_RISES = 5
+_FLAT = 3  # intervals without a rise after which it no longer grows
+_KEPT = 2 * _PEAKS
+_SCALES = (1, 4, 16, 64)  # times `over`: a leak of one step per epoch shows only over many epochs
+_START = 120.0  # seconds of a process in which it loads, compiles and tries out
+
+
+class MemoryNearlyFull(Lasting):
+    """A GPU whose memory is nearly full, unless those who hold it take it ahead of need: then it says nothing."""
+
+    name = "memory"
+    settings = {
+        "above": (number, NEARLY_FULL),
+        "clear": (number, None),
+        "for": (duration, 10.0),
+        "clear_for": (duration, 30.0),
+    }
+    wanted = _WANTED
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        above, clear = self.value("above"), self.given("clear")
+        clear = above - 3 if clear is None else clear
+        for uuid, gpu in sample.all():
+            share = memory_percent(dict(gpu.items())) if gpu.memory_percent is None else gpu.memory_percent
+            if share is None or gpu.instances:  # the instances speak for themselves
+                continue
+            holders = sample.holders.on(gpu)
+            ahead = bool(holders) and holders[0].takes_ahead
+            process = holders[0].process if holders else None
+            event = sample.event(
+                "memory-nearly-full",
+                uuid,
+                value=share,
+                process=process,
+                note=sample.note(uuid),
+            )
+            event = event.replace(values={"memory_percent": share})
+            yield Finding(uuid, share >= above and not ahead, share <= clear or ahead, event=event)
+
+
+class Leak(Lasting):
+    """A process whose memory grows without an end: peaks that rise over `over` seconds, by `rise` bytes, and never rest for long.
+
+    The same is looked for over 4, 16 and 64 times as long, where it has to rise by 2, 4 and 8 times as much: allocators fragment, too.
+    """
+
+    name = "leak"
+    settings = {"over": (duration, 600.0), "rise": (size, float(256 << 20))}
+    wanted = _WANTED
+
+    def __init__(self, given: dict[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._growths: dict[tuple[str, str], list[_Growth]] = {}
+
+    def findings(self, sample: RuleInput) -> Iterator[Finding]:
+        yield from sample.ended(self._growths)
+        shortest = max(60.0, self.value("over")) / _PEAKS
+        for holder in sample.holders.present():
+            if holder.held is None:
+                continue
+            key = holder.uuid, holder.pid
+            if (growths := self._growths.get(key)) is None:
+                growths = self._growths[key] = [_Growth(shortest * scale) for scale in _SCALES]
+            if sample.now - holder.since < _START and (holder.process.running_time or 0.0) < _START:
+                continue
+            if sum(growth.add(holder.held, sample.now) for growth in growths):
+                yield self._finding(holder, growths, sample.snapshot.time)
+
+    def _finding(self, holder: HolderProcess, growths: Sequence[_Growth], time: float) -> Finding:
+        grown = (growth for at, growth in enumerate(growths) if growth.rise >= self.value("rise") * 2**at)
+        slope = next((slope for growth in grown if (slope := growth.slope()) is not None), None)
+        values: dict[str, float | str] = {"memory_used": holder.held or 0.0}
+        if slope is not None:
+            low, middle, high = slope
+            values |= {"bytes_per_second": middle, **_full_in(holder.gpu, low, high)}
+        event = holder.event(time, "memory-growth", value=None if slope is None else slope[1], values=values)
+        holds = slope is not None and not holder.takes_ahead
+        calm = holder.takes_ahead or (slope is None and growths[0].flat)
+        return Finding(holder.uuid, holds, calm, event=event, what=holder.pid, patience=0.0)
+
+
+class _Growth:
+    """The peaks of one process, one an interval: a caching allocator makes stairs, and only the peaks tell."""
+
+    __slots__ = ("_interval", "_peaks", "_times", "_until")
+
+    def __init__(self, interval: float) -> None:
+        self._interval = interval
+        self._peaks: list[float] = []
+        self._times: list[float] = []
+        self._until: float | None = None
+
+    def add(self, held: float, now: float) -> bool:
+        """Take a sample; True when an interval has come to its end."""
+        whole = self._until is not None and now >= self._until
+        if self._until is None or whole:
+            self._until = now + self._interval
+            self._peaks.append(held)
+            self._times.append(now)
+            del self._peaks[:-_KEPT], self._times[:-_KEPT]
+        elif held > self._peaks[-1]:
+            self._peaks[-1] = held
+        return whole
+
+    @property
+    def _done(self) -> tuple[Sequence[float], Sequence[float]]:
+        return self._times[:-1], self._peaks[:-1]  # the last interval goes on
+
+    @property
+    def rise(self) -> float:
+        """Bytes from the first to the last peak."""
+        peaks = self._done[1]
+        return peaks[-1] - peaks[0] if peaks else 0.0
+
+    @property
+    def flat(self) -> bool:
+        """Whether it has rested for longer than growth does."""
+        peaks = self._done[1]
+        return len(peaks) > _FLAT and peaks[-1] <= peaks[-1 - _FLAT]
+
+    def slope(self) -> tuple[float, float, float] | None:
+        """Return bytes per second, low bound, middle and high, where it is sure to be growth (Theil-Sen, 95 %); else None."""
+        times, peaks = self._done
+        count = len(peaks)
+        rising = [after > before for before, after in pairwise(peaks)]
+        if count < _PEAKS or sum(rising) < _RISES or _longest_rest(rising) > _FLAT:
+            return None
+        slopes = sorted(
+            (peaks[b] - peaks[a]) / (times[b] - times[a]) for a in range(count) for b in range(a + 1, count)
+        )
+        spread = 1.96 * (count * (count - 1) * (2 * count + 5) / 18) ** 0.5
+        low = slopes[max(0, int((len(slopes) - spread) / 2))]
+        high = slopes[min(len(slopes) - 1, int((len(slopes) + spread) / 2) + 1)]
+        return (low, slopes[len(slopes) // 2], high) if low > 0 else None
+
+
+def _longest_rest(rising: Sequence[bool]) -> int:
+    longest = rest = 0
+    for rises in rising:
+        rest = 0 if rises else rest + 1
+        longest = max(longest, rest)
+    return longest
+
+
+def _full_in(gpu: Gpu, low: float, high: float) -> dict[str, float]:
+    """Return in how many seconds the memory is full, with the fastest and the slowest growth that fits."""
+    used, total = gpu.memory_used, gpu.memory_total
+    if used is None or total is None:
+        return {}
+    left = max(0.0, total - (gpu.memory_reserved or 0.0) - used)
+    return {"full_in_low": left / high, "full_in_high": left / low}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
+from ...value import Value, fresh
 from .transition import Latch, Standing, Transition
 
 TYPE_CHECKING = False
@@ -73,27 +74,43 @@ class RuleInput:
             for part, instance in enumerate(gpu.instances):
                 self.instances.setdefault(instance.uuid or f"{uuid}/{part}", (uuid, instance))
 
-    def event(self, kind: str, uuid: str, gpu: Gpu, **fields: Any) -> Event:
-        """Return an event of a GPU at the time of this sample."""
-        return Event(self.snapshot.time, kind, (number_of(gpu) or "?",), uuids=(uuid,), **fields)
+    def event(self, kind: str, uuid: str, **fields: Any) -> Event:
+        """Return an event of a GPU or MIG instance at the time of this sample."""
+        return Event(self.snapshot.time, kind, (self._number(uuid),), uuids=(uuid,), **fields)
+
+    def _number(self, uuid: str) -> str:
+        return number_of(self.gpus[uuid] if uuid in self.gpus else self.whole(uuid)) or "?"
+
+    def whole(self, uuid: str) -> Gpu:
+        """Return a GPU, or the one that an instance is part of."""
+        return self.gpus[self.instances[uuid][0] if uuid in self.instances else uuid]
+
+    def name(self, uuid: str) -> str:
+        """Return what a GPU or MIG instance is called in a sentence."""
+        name = f"GPU {self._number(uuid)}"
+        return name if uuid in self.gpus else f"{name} {self.instances[uuid][1].name or 'MIG'}"
+
+    def note(self, uuid: str) -> str:
+        """Return what a MIG instance is called; empty for a whole GPU."""
+        return self.name(uuid) if uuid in self.instances else ""
+
+    def ended(self, known: dict[tuple[str, str], Any] | None = None) -> Iterator[Finding]:
+        """Find that processes have ended, of those that are `known`, which forgets them; all of them without."""
+        for holder in self.holders.ended:
+            if known is None or known.pop((holder.uuid, holder.pid), None) is not None:
+                event = holder.event(self.snapshot.time, "process-end", value=holder.most)
+                yield Finding(holder.uuid, None, what=holder.pid, over=True, event=event)
 
     def happened(self, kind: str, uuid: str, gpu: Gpu) -> list[Event]:
         """Return the events of one kind that are about a GPU."""
         name = number_of(gpu) or "?"
-        return [
-            one
-            for one in self.events
-            if one.kind == kind and (uuid in one.uuids or (not one.uuids and name in one.gpus))
-        ]
+        events = (one for one in self.events if one.kind == kind)
+        return [one for one in events if uuid in one.uuids or (not one.uuids and name in one.gpus)]
 
-    def all(self) -> Iterator[tuple[str, str, str, Gpu]]:
-        """Walk whole GPUs and instances: UUID, what it is called, the number of the GPU, values."""
-        for uuid, gpu in self.gpus.items():
-            yield uuid, label(gpu), number_of(gpu), gpu
-        for uuid, (whole, instance) in self.instances.items():
-            if uuid not in self.gpus:
-                parent = self.gpus[whole]
-                yield uuid, f"{label(parent)} {instance.name or 'MIG'}", number_of(parent), instance
+    def all(self) -> Iterator[tuple[str, Gpu]]:
+        """Walk whole GPUs and instances by UUID."""
+        yield from self.gpus.items()
+        yield from ((uuid, part) for uuid, (_, part) in self.instances.items() if uuid not in self.gpus)
 
 
 def number_of(gpu: Gpu) -> str:
@@ -101,38 +118,25 @@ def number_of(gpu: Gpu) -> str:
     return "" if gpu.index is None else f"{gpu.index:.0f}"
 
 
-def label(gpu: Gpu) -> str:
-    """Return what a GPU is called in a sentence."""
-    return f"GPU {number_of(gpu) or '?'}"
-
-
-class Finding:
+class Finding(Value):
     """What one sample shows of one thing: whether the alert's condition holds and whether all is well; None if unknown.
 
-    `event` describes the condition as it is now. `over` ends the alert at once: the thing itself is gone. `patience` replaces the
-    rule's own.
+    `calm` is the opposite of `holds` where it is not given. `event` describes the condition as it is now. `over` ends the alert at
+    once: the thing itself is gone. `patience` replaces the rule's own.
     """
 
-    __slots__ = ("calm", "event", "holds", "over", "patience", "uuid", "what")
+    uuid: str
+    holds: bool | None
+    calm: bool | None = None
+    event: Event | None = None
+    what: str = ""
+    patience: float | None = None
+    over: bool = False
 
-    def __init__(
-        self,
-        uuid: str,
-        holds: bool | None,
-        calm: bool | None = None,
-        *,
-        event: Event | None = None,
-        what: str = "",
-        patience: float | None = None,
-        over: bool = False,
-    ) -> None:
-        self.uuid = uuid
-        self.holds = holds
-        self.calm = calm if calm is not None or holds is None else not holds
-        self.event = event
-        self.what = what
-        self.patience = patience
-        self.over = over
+    @property
+    def is_calm(self) -> bool | None:
+        """Whether all is well."""
+        return not self.holds if self.calm is None and self.holds is not None else self.calm
 
 
 class AlertRule:
@@ -175,17 +179,14 @@ class AlertRule:
         return Transition(event, what, once=True)
 
 
-class _Watched:
+class _Watched(Value):
     """One thing that a rule watches: its latch, what was seen of it, and how bad its alert is."""
 
-    __slots__ = ("holds", "last", "latch", "now", "severity")
-
-    def __init__(self) -> None:
-        self.latch = Latch()
-        self.holds = False  # as far as is known
-        self.last: Event | None = None  # when it last held
-        self.now: Event | None = None
-        self.severity = ""
+    latch: Latch = fresh(factory=Latch)
+    holds: bool = False  # as far as is known
+    last: Event | None = None  # when it last held
+    now: Event | None = None
+    severity: str = ""
 
     def see(self, finding: Finding) -> None:
         if finding.event is not None and finding.holds is not None:
@@ -224,7 +225,7 @@ class Lasting(AlertRule):
             watched.see(finding)
             patience = self.value("for") if finding.patience is None else finding.patience
             clear_for = self.value("clear_for")
-            turn = watched.latch.step(sample.now, finding.holds, finding.calm, patience, clear_for, self.slack)
+            turn = watched.latch.step(sample.now, finding.holds, finding.is_calm, patience, clear_for, self.slack)
             if turn is not None and finding.event is not None:
                 yield self._turn(finding.event, watched, turn, finding.what)
 
@@ -253,17 +254,11 @@ class Lasting(AlertRule):
         for (uuid, what), event in self._resumed.items():
             gpu, process = sample.gpus.get(uuid), event.process
             listed = gpu is not None and gpu.state == "ok" and "processes" not in gpu.gaps
-            gone = (
-                listed
-                and gpu is not None
-                and process is not None
-                and all(one.pid != process.pid for one in gpu.all_processes())
-            )
+            pids = {one.pid for one in gpu.all_processes()} if gpu is not None and listed else None
+            gone = pids is not None and process is not None and process.pid not in pids
             if gone or sample.now >= _SILENT:
-                kind = "process-end" if gone else event.kind
-                found.append(
-                    Finding(uuid, None, what=what, over=True, event=event.replace(time=sample.snapshot.time, kind=kind))
-                )
+                event = event.replace(time=sample.snapshot.time, kind="process-end" if gone else event.kind)
+                found.append(Finding(uuid, None, what=what, over=True, event=event))
         return found
 
     def _dissolved(self, sample: RuleInput) -> list[Finding]:
@@ -271,10 +266,9 @@ class Lasting(AlertRule):
         gone = [uuid for uuid, whole in self._parents.items() if uuid not in sample.instances and whole in sample.gpus]
         self._parents = {uuid: whole for uuid, whole in self._parents.items() if uuid not in gone}
         self._parents.update((uuid, whole) for uuid, (whole, _) in sample.instances.items())
+        events = {uuid: Event(sample.snapshot.time, "instance-removed", uuids=(uuid,)) for uuid in gone}
         return [
-            Finding(
-                uuid, None, what=what, over=True, event=Event(sample.snapshot.time, "instance-removed", uuids=(uuid,))
-            )
-            for uuid, what in list(self._watched)
+            Finding(uuid, None, what=what, over=True, event=events[uuid])
+            for uuid, what in self._watched
             if uuid in gone
         ]

@@ -12,20 +12,15 @@ from .transition import WatchedTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
 
+    from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
     from .rule import AlertRule
     from .transition import Transition
 
     Explain: TypeAlias = Callable[[Event, Snapshot], Mapping[str, float | str]]
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from ...model.catalog import Gpu, Process
-    from ...model.event import Event
-    from ...model.snapshot import Snapshot
 
 
 class RuleSet:
@@ -114,16 +109,15 @@ def hangs(event: Event) -> bool:
     return event.kind == "stalled" or event.values.get("verdict") == "hang"
 
 
-_GRAB = (
-    0.6  # part of all the memory that only a framework which takes it ahead takes in one go: JAX 75 %, TensorFlow all
-)
+# Part of all the memory that only a framework which takes it ahead takes in one go: JAX 75 %, TensorFlow all
+_GRAB = 0.6
 _QUICK = 15.0  # seconds between samples that still tell one go from growth
 _MINUTE = 60.0
 _GROWN = 0.02  # part of all the memory; by growing this much a process shows that it had not taken it ahead
 _GONE = 2  # looks without a process after which it has ended: a list of the driver may miss one once
 
 
-class HolderTrack:
+class HolderProcess:
     """One process on one GPU, `uuid`, or on the instance of it that `gpu` is. `since` is the watched time of its first sample.
 
     `most` is the most bytes it held, `number` what the GPU is called, `missed` counts looks without it. `ahead` tells
@@ -186,8 +180,8 @@ class Holders:
     """All processes on all GPUs. A GPU that says nothing of its processes leaves them as they were."""
 
     def __init__(self) -> None:
-        self._holders: dict[tuple[str, float], HolderTrack] = {}
-        self.ended: list[HolderTrack] = []
+        self._holders: dict[tuple[str, float], HolderProcess] = {}
+        self.ended: list[HolderProcess] = []
 
     def observe(self, gpus: Sequence[tuple[str, Gpu]], now: float) -> None:
         """Take a sample at whole GPUs by UUID; afterwards `ended` holds the processes that are found to be gone."""
@@ -196,11 +190,11 @@ class Holders:
             if gpu.state in ("ok", "asleep") and "processes" not in gpu.gaps:
                 self._compare(uuid, gpu, now)
 
-    def present(self) -> Iterator[HolderTrack]:
+    def present(self) -> Iterator[HolderProcess]:
         """Walk the processes that were there at the last sample."""
         return (holder for holder in self._holders.values() if not holder.missed)
 
-    def on(self, gpu: Gpu) -> list[HolderTrack]:
+    def on(self, gpu: Gpu) -> list[HolderProcess]:
         """Return the processes that the last sample found on a GPU, or in an instance, biggest first."""
         found = [holder for holder in self.present() if holder.gpu is gpu]
         return sorted(found, key=lambda holder: -(holder.held or 0.0))
@@ -217,7 +211,7 @@ class Holders:
                 continue
             if old is not None:
                 self.ended.append(old)
-            self._holders[uuid, pid] = HolderTrack(uuid, gpu, part, process, now)
+            self._holders[uuid, pid] = HolderProcess(uuid, gpu, part, process, now)
         for key, holder in list(self._holders.items()):
             if key[0] == uuid and key[1] not in there:
                 holder.missed += 1

@@ -13,8 +13,10 @@ from .faults import (
     Ecc,
     FabricNotReady,
     Hot,
+    Leak,
     LinkErrors,
     Lost,
+    MemoryNearlyFull,
     NvlinkDown,
     PcieDegraded,
     PortFlaps,
@@ -22,7 +24,6 @@ from .faults import (
     Throttled,
     XidReported,
 )
-from .memory import Leak, MemoryNearlyFull
 from .rule import Finding, Lasting, duration, number, size
 from .work import (
     Diagnosed,
@@ -205,16 +206,16 @@ class Threshold(Lasting):
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         if self._host:
-            yield self._finding(sample, "", "", "", sample.snapshot.host.get(self._metric.key))
+            yield self._finding(sample, "", sample.snapshot.host.get(self._metric.key))
             return
-        for uuid, name, at, gpu in sample.all():
+        for uuid, gpu in sample.all():
             if uuid not in self._chosen:
-                whole = sample.gpus[sample.instances[uuid][0]] if uuid in sample.instances else gpu
-                self._chosen[uuid] = not self._words or any(_is_called(one, self._words) for one in (gpu, whole))
+                called = (_is_called(one, self._words) for one in (gpu, sample.whole(uuid)))
+                self._chosen[uuid] = not self._words or any(called)
             if self._chosen[uuid]:
-                yield self._finding(sample, uuid, name, at, gpu.get(self._metric.key))
+                yield self._finding(sample, uuid, gpu.get(self._metric.key))
 
-    def _finding(self, sample: RuleInput, uuid: str, name: str, number: str, value: object) -> Finding:
+    def _finding(self, sample: RuleInput, uuid: str, value: object) -> Finding:
         if not isinstance(value, (int, float)):
             return Finding(uuid, None)
         holds = value > self._bound if self._above else value < self._bound
@@ -222,8 +223,8 @@ class Threshold(Lasting):
         if self._clear is not None:
             calm = value <= self._clear if self._above else value >= self._clear
         values = {self._metric.key: value, "above" if self._above else "below": self._bound, "metric": self._metric.key}
-        gpus, uuids = ((number or "?",), (uuid,)) if uuid else ((), ())
-        event = Event(sample.snapshot.time, "threshold", gpus, uuids=uuids, value=value, values=values, note=name)
+        event = Event(sample.snapshot.time, "threshold") if not uuid else sample.event("threshold", uuid)
+        event = event.replace(value=value, values=values, note=sample.name(uuid) if uuid else "")
         return Finding(uuid, holds, calm, event=event)
 
 

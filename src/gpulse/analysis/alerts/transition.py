@@ -7,6 +7,7 @@ from collections import deque
 
 from ...model.cadence import Cadence
 from ...model.event import Event
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,16 +15,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Standing:
+class Standing(Value):
     """How an active alert stands: `last` is its condition as it last held, `now` as it is, and `holds` whether it still does."""
 
-    __slots__ = ("holds", "last", "now", "repeats")
-
-    def __init__(self, last: Event, now: Event, holds: bool, repeats: int) -> None:
-        self.last = last
-        self.now = now
-        self.holds = holds
-        self.repeats = repeats
+    last: Event
+    now: Event
+    holds: bool
+    repeats: int
 
 
 class Transition:

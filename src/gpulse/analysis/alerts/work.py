@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...model.catalog import Gpu, Server
-    from ...model.verdict import Verdict
     from .rule import RuleInput
-    from .rule_set import HolderTrack
+    from .rule_set import HolderProcess
     from .transition import Transition
 
 _UNLISTED = 512 << 20  # bytes that no process accounts for and that may be the driver's
@@ -52,10 +51,7 @@ class IdleAllocation(Lasting):
     )
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
-        time = sample.snapshot.time
-        for ended in sample.holders.ended:
-            event = ended.event(time, "process-end", value=ended.most)
-            yield Finding(ended.uuid, None, what=ended.pid, over=True, event=event)
+        yield from sample.ended()
         for holder in sample.holders.present():
             if holder.held is None or holder.process.type == "G":
                 continue
@@ -65,10 +61,10 @@ class IdleAllocation(Lasting):
             values: dict[str, float | str] = {"memory_used": holder.held, "pid": holder.process.pid or 0}
             values |= {"user": holder.process.user} if holder.process.user else {}
             values["idle"] = self.value("for")
-            event = holder.event(time, "idle-allocation", value=holder.held, values=values)
+            event = holder.event(sample.snapshot.time, "idle-allocation", value=holder.held, values=values)
             yield Finding(holder.uuid, holds, event=event, what=holder.pid)
 
-    def _idle(self, holder: HolderTrack) -> bool | None:
+    def _idle(self, holder: HolderProcess) -> bool | None:
         process, gpu = holder.process, holder.gpu
         if holder.cpu is not None and holder.cpu >= self.value("cpu"):
             return False
@@ -103,14 +99,14 @@ class UnusedAllocation(Lasting):
                 continue
             before = self._given.pop(uuid, "")
             if before and before != gpu.job:
-                event = sample.event("allocation-unused", uuid, gpu, note=before)
+                event = sample.event("allocation-unused", uuid, note=before)
                 yield Finding(uuid, None, what=before, over=True, event=event)
             if gpu.job:
                 self._given[uuid] = gpu.job
                 used = _in_use(gpu, gpu)
                 values: dict[str, float | str] = {"idle": self.value("for")}
                 values |= {"user": gpu.job_user} if gpu.job_user else {}
-                event = sample.event("allocation-unused", uuid, gpu, note=gpu.job, values=values)
+                event = sample.event("allocation-unused", uuid, note=gpu.job, values=values)
                 yield Finding(uuid, None if used is None else not used, what=gpu.job, event=event)
 
 
@@ -122,7 +118,7 @@ class JobFinished(AlertRule):
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
-        jobs: dict[tuple[str | None, str | None], list[HolderTrack]] = {}
+        jobs: dict[tuple[str | None, str | None], list[HolderProcess]] = {}
         ended = {holder.pid for holder in sample.holders.ended} - {holder.pid for holder in sample.holders.present()}
         for holder in sample.holders.ended:
             long = sample.now - holder.since >= self.value("for")
@@ -131,7 +127,7 @@ class JobFinished(AlertRule):
         for holders in jobs.values():
             yield self._fire(holders, sample)
 
-    def _fire(self, holders: list[HolderTrack], sample: RuleInput) -> Transition:
+    def _fire(self, holders: list[HolderProcess], sample: RuleInput) -> Transition:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
         seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
         gpus = list(dict.fromkeys(holder.number or "?" for holder in holders))
@@ -156,24 +152,20 @@ class GpuFree(AlertRule):
         self._uses: dict[str, Latch] = {}
 
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
-        for uuid, name, at, gpu in sample.all():
+        for uuid, gpu in sample.all():
             if gpu.instances:
                 continue
-            whole = sample.gpus[sample.instances[uuid][0]] if uuid in sample.instances else gpu
-            used = _in_use(gpu, whole)
+            used = _in_use(gpu, sample.whole(uuid))
             free = None if used is None else not used
             latch = self._uses.setdefault(uuid, Latch())
             if latch.step(sample.now, used, free, self.value("used"), self.value("for")) is False:
                 values = {} if gpu.memory_total is None else {"memory_total": gpu.memory_total}
-                note = name if uuid in sample.instances else ""
-                event = Event(
-                    sample.snapshot.time,
+                event = sample.event(
                     "gpu-free",
-                    (at or "?",),
-                    uuids=(uuid,),
+                    uuid,
                     value=gpu.memory_total,
                     values=values,
-                    note=note,
+                    note=sample.note(uuid),
                 )
                 yield self.told_once(event)
 
@@ -215,17 +207,14 @@ class Stalled(Lasting):
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         seconds = 0.0 if self._last is None else sample.now - self._last
         self._last = sample.now
-        for ended in sample.holders.ended:
-            if self._used.pop((ended.uuid, ended.pid), None) is not None:
-                event = ended.event(sample.snapshot.time, "process-end", value=ended.most)
-                yield Finding(ended.uuid, None, what=ended.pid, over=True, event=event)
+        yield from sample.ended(self._used)
         for gpu in [*sample.gpus.values(), *(instance for _, instance in sample.instances.values())]:
             holders = [holder for holder in sample.holders.on(gpu) if holder.process.type != "G"]
             use = gpu.utilization if gpu.utilization is not None else gpu.sm_active
             if holders and use is not None:  # with several, the utilization is that of all of them
                 yield self._finding(holders[0], use, seconds, sample.snapshot.time)
 
-    def _finding(self, holder: HolderTrack, use: float, seconds: float, time: float) -> Finding:
+    def _finding(self, holder: HolderProcess, use: float, seconds: float, time: float) -> Finding:
         key = holder.uuid, holder.pid
         used = self._used[key] = self._used.get(key, 0.0) + (seconds if use >= _AT_WORK else 0.0)
         event = holder.event(time, "stalled", values={"idle": self.value("for")})
@@ -311,16 +300,16 @@ class Diagnosed(Lasting):
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         self._live.add(sample.snapshot)
-        for uuid, _, _, _ in sample.all():
+        for uuid, _ in sample.all():
             verdict = self._live.verdict(uuid)
             if verdict is None:
                 continue
-            limited = None if verdict.key == "unknown" else self._calls_for_a_change(verdict)
+            told = (
+                condition := of_verdict(verdict.key)
+            ) is not None and condition.alert == self.name  # by no other rule
+            limited = (
+                None if verdict.key == "unknown" else told and condition is not None and condition.severity() in BAD
+            )
             values: dict[str, float | str] = {"verdict": verdict.key, "confidence": verdict.confidence}
             event = Event(sample.snapshot.time, "verdict", (verdict.label,), uuids=(uuid,), values=values)
             yield Finding(uuid, limited, event=event)
-
-    def _calls_for_a_change(self, verdict: Verdict) -> bool:
-        """Tell whether a verdict is bad and not told by another rule."""
-        condition = of_verdict(verdict.key)
-        return condition is not None and condition.alert == self.name and condition.severity() in BAD

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...model.verdict import PARTS, WAITS, WORK, Budget, Diagnosis, Verdict
-from .load import Load
-from .rule import GROUPS, WAIT, Case
+from .rule import GROUPS, WAIT
 from .rules import BY_KEY, ORDER, RULES
 from .rules.stalls import stall_gaps
 from .rules.unknown import SAMPLES
+from .span import Span
 from .window import TRACE_STEP, windows_of
 from .workload import held_spans, phases, settled, starts, trim, working
 
@@ -43,6 +43,7 @@ _TOLD = {"launch": 0.35, "copy": 0.25}
 _TOGETHER, _LARGEST = 0.22, 0.12  # of the time: several waits that are told together by the largest of them
 _MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
+_COVERS = ("idle", "hang", "orphaned_memory", "not_used")  # leave nothing to say about what the GPU computes
 _CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading", "serving_idle"})
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
@@ -74,43 +75,40 @@ class Workload:
     def __init__(self, gpu: GpuWindow) -> None:
         self.gpu = gpu
         active = working(gpu)
-        self.spans: list[Load] = []
-        self.holds: list[Load] = []
-        self.starts: list[Load] = []
+        self.spans: list[Span] = []
+        self.holds: list[Span] = []
+        self.starts: list[Span] = []
         for first, end in held_spans(gpu):
             self._add(first, end, active)
         self.work = [Work(gpu, span) for span in self.spans]
-        self.worked = bool(self.spans)
-        everything = self.spans or self.holds or [Load(gpu, 0, len(gpu), active)]
-        self.whole = max(everything, key=lambda load: load.seconds)
-        self.seconds = sum(load.seconds for load in (*self.spans, *self.holds))
+        everything = self.spans or self.holds or [Span(gpu, 0, len(gpu), active)]
+        self.whole = max(everything, key=lambda span: span.seconds)
+        self.seconds = sum(span.seconds for span in (*self.spans, *self.holds))
 
     def _add(self, first: int, end: int, active: Sequence[bool]) -> None:
         low, high = trim(self.gpu, first, end, active)
-        span = Load(self.gpu, low, high, active)
+        span = Span(self.gpu, low, high, active)
         if _only_holds(self.gpu, first, end, active):
-            self.holds.append(Load(self.gpu, *settled(self.gpu, first, end), active))
+            self.holds.append(Span(self.gpu, *settled(self.gpu, first, end), active))
             return
         self.spans.append(span)
         if low > first and starts(self.gpu, first):
-            self.starts.append(Load(self.gpu, first, low, active))
+            self.starts.append(Span(self.gpu, first, low, active))
         high = max((at + 1 for at in range(high, end) if active[at]), default=high)
-        tail = Load(self.gpu, high, end, active) if end > high else None
+        tail = Span(self.gpu, high, end, active) if end > high else None
         if tail is not None and tail.seconds >= max(_HOLD, 0.5 * span.seconds):
             self.holds.append(tail)
 
-    def verdict(self, others: Sequence[Load]) -> Verdict | None:
+    def verdict(self, others: Sequence[Span]) -> Verdict | None:
         """Return the ranked verdict of this GPU with its time budget, None for one whose MIG instances say all there is."""
-        case = Case(self.gpu, self.whole, self.worked, others)
-        rules = _CARD_RULES if self.gpu.divided else _WINDOW_RULES
-        found = [verdict for rule in rules if (verdict := rule.judge(case)) is not None]
+        self.whole.worked, self.whole.peers = bool(self.spans), others
+        rules = _CARD_RULES if self.gpu.divided else (*_WINDOW_RULES, *(_JOB_RULES if others else ()))
+        found = [verdict for rule in rules if (verdict := rule.judge(self.whole)) is not None]
         if self.gpu.divided:
             return ranked(found) if found else None
-        if others:
-            found += [verdict for rule in _JOB_RULES if (verdict := rule.judge(case)) is not None]
-        if not _covered(found):
+        if not any(one.key in _COVERS for one in found):
             found += self._phases()
-        verdict = ranked(found) if found else _told(_UNKNOWN.judge(case))
+        verdict = ranked(found) if found else _first((), self.whole)
         return verdict.replace(budget=self.budget())
 
     def _phases(self) -> list[Verdict]:
@@ -127,8 +125,8 @@ class Workload:
                 _merge(merged, _phase(phase), self._weight(phase))
         return list(merged.values())
 
-    def _weight(self, load: Load) -> float:
-        return load.seconds / self.seconds if self.seconds > 0 else 1.0
+    def _weight(self, span: Span) -> float:
+        return span.seconds / self.seconds if self.seconds > 0 else 1.0
 
     def budget(self) -> Budget:
         """Return where the time of the whole window went."""
@@ -162,11 +160,7 @@ class Workload:
         activity = zip(self.gpu.columns["sm_active"], self.gpu.weights, strict=True)
         counted = sum((value or 0.0) / 100.0 * weight for value, weight in activity)
         left = counted - sum(seconds[part] for part in (*WORK, "throttled"))
-        for name in ("starting", "idle"):
-            moved = min(max(0.0, left), seconds[name])
-            seconds[name] -= moved
-            seconds["compute"] += moved
-            left -= moved
+        _move(seconds, ("starting", "idle"), "compute", left)
 
 
 class Work:
@@ -174,10 +168,11 @@ class Work:
 
     __slots__ = ("phases", "span", "stalled")
 
-    def __init__(self, gpu: GpuWindow, span: Load) -> None:
+    def __init__(self, gpu: GpuWindow, span: Span) -> None:
         self.span = span
-        self.stalled = _STALLS.judge(Case(gpu, span, True))
-        self.phases = [Load(gpu, low, high, span.active) for low, high in phases(gpu, span.first, span.end)]
+        span.worked = True
+        self.stalled = _STALLS.judge(span)
+        self.phases = [Span(gpu, low, high, span.active) for low, high in phases(gpu, span.first, span.end)]
 
     def put_checkpoints(self, seconds: dict[str, float]) -> None:
         """Count the waits of pauses in which the program writes as checkpoints."""
@@ -185,11 +180,17 @@ class Work:
             return
         lost = self.stalled.values.get("lost")
         left = lost * self.span.seconds if isinstance(lost, float) else 0.0
-        for name in ("storage", "thread", "outside", "network", "workers", "unexplained", "launch"):
-            moved = min(left, seconds[name])
-            seconds[name] -= moved
-            seconds["checkpoint"] += moved
-            left -= moved
+        waits = ("storage", "thread", "outside", "network", "workers", "unexplained", "launch")
+        _move(seconds, waits, "checkpoint", left)
+
+
+def _move(seconds: dict[str, float], parts: Iterable[str], into: str, left: float) -> None:
+    """Count some seconds, taken from these parts in order, as another part."""
+    for part in parts:
+        moved = min(max(0.0, left), seconds[part])
+        seconds[part] -= moved
+        seconds[into] += moved
+        left -= moved
 
 
 def _only_holds(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> bool:
@@ -204,30 +205,27 @@ def _only_holds(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) ->
     return (worked < _BLIP * total or few) and spread < _SPREAD * total
 
 
-def _held(load: Load) -> Verdict:
+def _held(span: Span) -> Verdict:
     """Return the verdict of a stretch in which a process holds the GPU and runs nothing on it."""
-    case = Case(load.gpu, load, False)
-    return next((found for rule in _HELD_RULES if (found := rule.judge(case)) is not None), None) or _phase(load)
+    span.worked = False
+    return next((found for rule in _HELD_RULES if (found := rule.judge(span)) is not None), None) or _phase(span)
 
 
-def _phase(load: Load) -> Verdict:
+def _phase(span: Span) -> Verdict:
     """Return what explains the largest wait of a phase, or what limits the GPU itself where it hardly waits."""
-    case = Case(load.gpu, load, any(load.active[load.first : load.end]))
-    if load.end - load.first < SAMPLES:
-        return _told(_UNKNOWN.judge(case))
-    wait = _largest_wait(load)
-    rules = (*_EXPLAINS[wait], *_DEVICE_RULES) if wait else _DEVICE_RULES
-    verdict = next((found for rule in rules if (found := rule.judge(case)) is not None), None) or _told(
-        _UNKNOWN.judge(case)
-    )
-    if verdict.confidence == "high" and not load.gpu.lists_processes:
+    span.worked = any(span.active[span.first : span.end])
+    if span.end - span.first < SAMPLES:
+        return _first((), span)
+    wait = _largest_wait(span)
+    verdict = _first((*_EXPLAINS[wait], *_DEVICE_RULES) if wait else _DEVICE_RULES, span)
+    if verdict.confidence == "high" and not span.gpu.lists_processes:
         return verdict.replace(confidence="medium")  # who computes, and for whom, was not read
     return verdict
 
 
-def _largest_wait(load: Load) -> str:
+def _largest_wait(span: Span) -> str:
     """Return the part that the GPU waits for most, empty where that is too little to tell."""
-    parts = load.parts
+    parts = span.parts
     waits = {part: parts.get(part, 0.0) for part in WAITS}
     largest = max(waits, key=lambda part: waits[part])
     if waits[largest] >= _TOLD.get(largest, WAIT):
@@ -237,7 +235,7 @@ def _largest_wait(load: Load) -> str:
     return largest if sum(others.values()) >= _TOGETHER and others[largest] >= _LARGEST else ""
 
 
-def _between_gaps(span: Load) -> Load:
+def _between_gaps(span: Span) -> Span:
     """Return the longest stretch of a span that no pause interrupts."""
     edges = [span.start_time, *(moment for gap in stall_gaps(span) for moment in gap), span.end_time]
     start, end = max(zip(edges[::2], edges[1::2], strict=True), key=lambda stretch: stretch[1] - stretch[0])
@@ -248,7 +246,7 @@ def _between_gaps(span: Load) -> Load:
         for at in range(span.first, span.end)
         if times[at] - weights[at] >= start + margin and times[at] <= end - margin
     ]
-    return Load(span.gpu, inside[0], inside[-1] + 1, span.active) if inside else span
+    return Span(span.gpu, inside[0], inside[-1] + 1, span.active) if inside else span
 
 
 def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:
@@ -261,11 +259,6 @@ def _merge(merged: dict[str, Verdict], verdict: Verdict, weight: float) -> None:
     merged[verdict.key] = longer.replace(
         share=before.share + weight, start=min(before.start, verdict.start), end=max(before.end, verdict.end)
     )
-
-
-def _covered(found: Sequence[Verdict]) -> bool:
-    """Tell whether the findings leave nothing to say about what the GPU computes."""
-    return any(one.key in ("idle", "hang", "orphaned_memory", "not_used") for one in found)
 
 
 def ranked(found: Sequence[Verdict]) -> Verdict:
@@ -297,23 +290,23 @@ def _is_passing(verdict: Verdict) -> bool:
     return (group == "ownership" and verdict.share < 0.2) or (group == "limit" and verdict.share < 0.01)
 
 
-def _told(verdict: Verdict | None) -> Verdict:
-    assert verdict is not None
-    return verdict
+def _first(rules: Iterable[DiagnosisRule], span: Span) -> Verdict:
+    """Return the first verdict that rules find, else `unknown`, which always says something."""
+    return next(found for rule in (*rules, _UNKNOWN) if (found := rule.judge(span)) is not None)
 
 
-def peers(loads: Sequence[Load]) -> list[list[Load]]:
-    """Return for each load those of the other GPUs of the same job."""
-    marks = [set(_marks(load)) for load in loads]
+def peers(spans: Sequence[Span]) -> list[list[Span]]:
+    """Return for each span those of the other GPUs of the same job."""
+    marks = [set(_marks(span)) for span in spans]
     return [
-        [other for place, other in enumerate(loads) if place != at and marks[at] & marks[place]]
-        for at in range(len(loads))
+        [other for other, theirs in zip(spans, marks, strict=True) if other is not span and own & theirs]
+        for span, own in zip(spans, marks, strict=True)
     ]
 
 
-def _marks(load: Load) -> Iterator[Hashable]:
+def _marks(span: Span) -> Iterator[Hashable]:
     """Yield what identifies the job of a GPU: the process itself, its batch job, or its parent and command."""
-    for track in load.tracks:
+    for track in span.tracks:
         process = track.process
         yield ("pid", track.pid)
         if process.job:

@@ -6,6 +6,7 @@ feeds it, its workers, and the disks, weighted by how idle the GPU was at that v
 
 from __future__ import annotations
 
+from ...value import Value
 from .window import TRACE_STEP
 from .workload import BUSY_SM
 
@@ -13,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .load import Load
+    from .span import Span
 
 
 GAPS = 0.15  # of the time without any kernel from which a thread does something else than launching
@@ -30,75 +31,70 @@ _FULL = 60.0  # per cent of utilization that slow copies do not reach
 _HEAT = ("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 
 
-def parts_of(load: Load) -> tuple[dict[str, float], set[str]]:
+def parts_of(span: Span) -> tuple[dict[str, float], set[str]]:
     """Return the shares (0–1) of the parts of a stretch in which a program works, and which of them are estimates."""
-    busy, sm = load.busy, load.mean("sm_active")
+    busy, sm = span.busy, span.mean("sm_active")
     if busy is None:
         return {"unread": 1.0}, set()
-    work, guessed = _work(load, busy, sm)
+    work, guessed = _work(span, busy, sm)
     left = max(0.0, 1.0 - sum(work.values()))
-    copy = min(left, copy_share(load))
-    small = 0.0 if sm is None or _hides_kernels(load) else min(left - copy, max(0.0, (busy - sm) / 100.0))
+    copy = min(left, copy_share(span))
+    # copies make utilization say nothing of kernels where the engine's own counter was not read
+    hidden = _copy_rate(span) >= _COPYING and span.mean("graphics_active") is None
+    small = 0.0 if sm is None or hidden else min(left - copy, max(0.0, (busy - sm) / 100.0))
     wait = max(0.0, left - copy - small)
-    causes = {part: wait * share for part, share in wait_causes(load).items()}
-    if launches(load):
+    causes = {part: wait * share for part, share in wait_causes(span).items()}
+    if launches(span):
         small += causes.pop("thread", 0.0)
     shares = {**work, "copy": copy, "launch": small, **causes}
-    _throttle(load, shares)
+    _throttle(span, shares)
     return shares, guessed | {"copy", "launch", "throttled", *causes}
 
 
-def _work(load: Load, busy: float, sm: float | None) -> tuple[dict[str, float], set[str]]:
+def _work(span: Span, busy: float, sm: float | None) -> tuple[dict[str, float], set[str]]:
     if sm is None:  # utilization says that something ran, copies included, not what
-        copies = copy_share(load) if busy < _FULL or _pinned(load) else 0.0
+        pinned = (
+            span.link is not None and _copy_rate(span) >= BURST * span.link
+        )  # so fast that they take most of the time
+        copies = copy_share(span) if busy < _FULL or pinned else 0.0
         share = max(0.0, busy / 100.0 - copies)
-        memory = (load.mean("memory_utilization") or 0.0) >= 60.0 and (load.power_share or 0.0) < 0.85
+        memory = (span.mean("memory_utilization") or 0.0) >= 60.0 and (span.power_share or 0.0) < 0.85
         part = "memory" if memory else "compute"
         return {part: share}, {part}
-    tensor = min(sm, load.mean("tensor_active") or 0.0)
-    dram = load.mean("dram_active") or 0.0
+    tensor = min(sm, span.mean("tensor_active") or 0.0)
+    dram = span.mean("dram_active") or 0.0
     part = "memory" if dram >= _DRAM and dram >= tensor + _LEAD else "compute"
     return {"tensor": tensor / 100.0, part: (sm - tensor) / 100.0}, set()
 
 
-def _pinned(load: Load) -> bool:
-    """Tell whether copies are so fast that they take most of the time by themselves."""
-    rate, link = max(load.mean("pcie_rx") or 0.0, load.mean("pcie_tx") or 0.0), load.link
-    return link is not None and rate >= BURST * link
+def _copy_rate(span: Span) -> float:
+    return max(span.mean("pcie_rx") or 0.0, span.mean("pcie_tx") or 0.0)
 
 
-def _hides_kernels(load: Load) -> bool:
-    """Tell whether copies make utilization say nothing of kernels, and the engine's own counter was not read."""
-    rate = max(load.mean("pcie_rx") or 0.0, load.mean("pcie_tx") or 0.0)
-    return rate >= _COPYING and load.mean("graphics_active") is None
-
-
-def copy_share(load: Load) -> float:
+def copy_share(span: Span) -> float:
     """Return the share of the time (0–1) that copies between host and GPU take, as far as their rate tells."""
-    received, sent = load.mean("pcie_rx") or 0.0, load.mean("pcie_tx") or 0.0
+    received, sent = span.mean("pcie_rx") or 0.0, span.mean("pcie_tx") or 0.0
     key, rate, slow = ("pcie_rx", received, PAGEABLE) if received >= sent else ("pcie_tx", sent, FRESH)
-    if rate < COPIED or load.share_of(key, 0.5 * rate) < _STEADY:
+    if rate < COPIED or span.share_of(key, 0.5 * rate) < _STEADY:
         return 0.0
-    link, most = load.link, load.high(key) or 0.0
+    link, most = span.link, span.high(key) or 0.0
     if link is not None and (most > BURST * link or rate > 2.5 * slow):
         return min(1.0, rate / (PINNED * link))
-    if load.workers >= 1 and load.cpu_workers >= 0.5 * load.workers:
+    if span.workers >= 1 and span.cpu_workers >= 0.5 * span.workers:
         return min(1.0, rate / (2.5 * slow))  # batches that workers prepared: the copy is a part of the step
     return min(1.0, rate / slow)
 
 
-def launches(load: Load) -> bool:
+def launches(span: Span) -> bool:
     """Tell whether a busy thread launches small kernels without a break rather than doing something else between large ones."""
-    fill, busy = load.fill, load.busy or 0.0
-    if load.idle_share >= GAPS or busy < 1.0:
-        return False
-    return fill is not None and fill < FILL
+    fill = span.fill
+    return span.idle_share < GAPS and (span.busy or 0.0) >= 1.0 and fill is not None and fill < FILL
 
 
-def _throttle(load: Load, shares: dict[str, float]) -> None:
+def _throttle(span: Span, shares: dict[str, float]) -> None:
     """Take from the work what slower clocks cost: the share of the time with heat or a power brake, by the loss of clock."""
-    share = load.reasons_share(_HEAT) or 0.0
-    clock, most = load.mean("clock_sm"), load.gpu.last("clock_sm_max")
+    share = span.reasons_share(_HEAT) or 0.0
+    clock, most = span.mean("clock_sm"), span.gpu.last("clock_sm_max")
     if share < 0.01 or clock is None or not most or clock >= most:
         return
     lost = min(1.0, share) * (1.0 - clock / most)
@@ -118,70 +114,70 @@ _ALL_BUSY = 95.0  # per cent above which it shows nothing of a wait
 _WAITS = 0.7  # of the samples in which a main thread may run while other threads of the program are the limit
 
 
-def wait_causes(load: Load) -> dict[str, float]:
+def wait_causes(span: Span) -> dict[str, float]:
     """Return what the GPU waits for when it does nothing, as shares that sum to 1: thread, workers, storage, network, outside.
 
     `unexplained` is the share for which nothing that was read tells.
     """
-    main = load.main
-    moments = [] if main is None else _moments(load)
-    if not moments:
+    samples = _samples(span)
+    if not samples:
         return {"unexplained": 1.0}
-    thread = _running(moments)
-    if (each := load.cpu_workers / load.workers if load.workers >= 1 else 0.0) >= WORKER and each > _own(moments):
+    thread = _running(samples)
+    if (each := span.cpu_workers / span.workers if span.workers >= 1 else 0.0) >= WORKER and each > _own(samples):
         return {"workers": 1.0}  # of two stages that feed the GPU, the one that never rests is the limit
-    if (load.cpu_main or 0.0) >= _THREADS and load.states and load.states.get("running", 0.0) < _WAITS:
+    if (span.cpu_main or 0.0) >= _THREADS and span.states and span.states.get("running", 0.0) < _WAITS:
         return {"workers": 1.0}  # threads of the program, which the main thread waits for
     causes: dict[str, float] = {}
-    total = sum(one.weight for one in moments)
-    for one in moments:
+    total = sum(one.weight for one in samples)
+    for one in samples:
         causes[one.cause] = causes.get(one.cause, 0.0) + one.weight / total
     found = {part: (1.0 - thread) * share for part, share in causes.items()}
     found["thread"] = found.get("thread", 0.0) + thread
     return {part: share for part, share in found.items() if share > 0}
 
 
-class _Moment:
+class _Sample(Value):
     """One sample: how idle the GPU was, whether the thread that feeds it ran, and what else explains a wait."""
 
-    __slots__ = ("cause", "idle", "running", "seconds", "weight")
+    seconds: float
+    idle: float
+    running: float | None
+    cause: str
 
-    def __init__(self, seconds: float, idle: float, running: float | None, cause: str) -> None:
-        self.seconds = seconds
-        self.idle = idle
-        self.running = running
-        self.cause = cause
-        # a wait is seen best where the thread does not run and the GPU does nothing
-        self.weight = seconds * (0.02 + idle) * (0.05 + 1.0 - (running or 0.0))
+    @property
+    def weight(self) -> float:
+        """How well it shows a wait: best where the thread does not run and the GPU does nothing."""
+        return self.seconds * (0.02 + self.idle) * (0.05 + 1.0 - (self.running or 0.0))
 
 
-def _moments(load: Load) -> list[_Moment]:
-    main, gpu = load.main, load.gpu
+def _samples(span: Span) -> list[_Sample]:
+    main, gpu = span.main, span.gpu
     if main is None:
         return []
     sm, use = gpu.columns["sm_active"], gpu.columns["utilization"]
     found = []
     for place, at in enumerate(main.at):
-        if not load.first <= at < load.end:
+        if not span.first <= at < span.end:
             continue
         activity = use[at] if use[at] is not None else sm[at]
         idle = 1.0 - min(100.0, activity or 0.0) / 100.0
         cpu, state = main.values["cpu_percent"][place], main.states[place]
         # CPU time first: while autograd runs backward in a thread of its own, the main thread waits for a lock
         own = min(1.0, cpu / 100.0) if cpu is not None else None if state is None else float(state == "running")
-        found.append(_Moment(gpu.weights[at], idle, own, _cause(load, place, state)))
+        found.append(_Sample(gpu.weights[at], idle, own, _cause(span, place, state)))
     return found
 
 
-def _running(moments: Sequence[_Moment]) -> float:
+def _running(samples: Sequence[_Sample]) -> float:
     """Return the share of the waits in which the thread itself runs.
 
     A thread spins while the GPU computes, so where a sample holds both, only what runs beyond that time counts.
     """
     waited = ran = 0.0
-    empty = [one for one in moments if one.idle > 1 - _IDLE / 100 and one.running is not None]
-    mixed = [one for one in moments if 1 - _ALL_BUSY / 100 <= one.idle <= 1 - _IDLE / 100 and one.running is not None]
-    full = [one for one in moments if one.idle < 1 - _ALL_BUSY / 100 and one.running is not None]
+    known = [one for one in samples if one.running is not None]
+    empty = [one for one in known if one.idle > 1 - _IDLE / 100]
+    mixed = [one for one in known if 1 - _ALL_BUSY / 100 <= one.idle <= 1 - _IDLE / 100]
+    full = [one for one in known if one.idle < 1 - _ALL_BUSY / 100]
     for group in (empty, mixed or full):
         seconds = sum(one.seconds for one in group)
         if seconds <= 0:
@@ -194,16 +190,16 @@ def _running(moments: Sequence[_Moment]) -> float:
     return ran / waited if waited > 0 else 0.0
 
 
-def _own(moments: Sequence[_Moment]) -> float:
+def _own(samples: Sequence[_Sample]) -> float:
     """Return how much of the time the thread runs, whatever the GPU does."""
-    known = [(one.seconds, one.running) for one in moments if one.running is not None]
+    known = [(one.seconds, one.running) for one in samples if one.running is not None]
     seconds = sum(weight for weight, _ in known)
     return sum(weight * running for weight, running in known) / seconds if seconds > 0 else 0.0
 
 
-def _cause(load: Load, place: int, state: str | None) -> str:
+def _cause(span: Span, place: int, state: str | None) -> str:
     """Return what a thread that does not run waits for at one sample."""
-    main = load.main
+    main = span.main
     assert main is not None
 
     def value(key: str) -> float | None:
@@ -220,13 +216,13 @@ def _cause(load: Load, place: int, state: str | None) -> str:
     each = None if beside is None or not workers else beside / workers
     if each is not None and each >= WORKER:
         return "workers"
-    iowait, cores = load.gpu.host["iowait"][at], load.cores
+    iowait, cores = span.gpu.host["iowait"][at], span.cores
     waiting = iowait is not None and cores is not None and iowait * cores / 100.0 >= IOWAIT
     if (reads or 0.0) >= READ or (waiting and (reads or 0.0) > 1e6) or (blocked and not running):
         return "storage"
     if running or (each is not None and each >= _SOME):
         return "workers"
-    if state == "network" or (load.gpu.host["net_rx"][at] or 0.0) >= READ:
+    if state == "network" or (span.gpu.host["net_rx"][at] or 0.0) >= READ:
         return "network"
     if workers is None and tree is None:
         return "unexplained"  # its workers were not read: they may be what it waits for
@@ -237,38 +233,32 @@ def _cause(load: Load, place: int, state: str | None) -> str:
     return "thread" if (own or 0.0) / 100.0 >= 0.8 and state is None else "outside"
 
 
-_PARTLY, _DEEP, _WHOLE = (
-    0.25,
-    0.7,
-    0.95,
-)  # of a sample without work: at the edge of a pause, in its emptiest sample, inside
+_PARTLY, _DEEP, _WHOLE = 0.25, 0.7, 0.95  # of a sample without work: at the edge of a pause, in its emptiest, inside
 _SHORTEST = 1.2  # sampling intervals that a pause lasts where only samples show it
 
 
-def pauses(load: Load, least: float) -> list[tuple[float, float]]:
+def pauses(span: Span, least: float) -> list[tuple[float, float]]:
     """Return when the GPU did nothing for `least` seconds or more, as pairs of start and end in seconds since 1970."""
-    if load.traced:
-        return _runs([(time - TRACE_STEP, time, 1.0 if value < 2.0 else 0.0) for time, value in load.traced], least)
-    return _runs(_dips(load), max(least, _SHORTEST * load.interval))
+    if span.traced:
+        return _runs([(time - TRACE_STEP, time, 1.0 if value < 2.0 else 0.0) for time, value in span.traced], least)
+    return _runs(_dips(span), max(least, _SHORTEST * span.interval))
 
 
-def _dips(load: Load) -> list[tuple[float, float, float]]:
+def _dips(span: Span) -> list[tuple[float, float, float]]:
     """Return start and end of each sample, and the share of it (0–1) in which nothing ran, from how far it is below the usual."""
-    sm, use = load.values("sm_active"), load.values("utilization")
-    detailed = sum(value is not None for value in sm) >= sum(
-        value is not None for value in use
-    )  # counters may be read less often
-    known = sorted(value for value in (sm if detailed else use) if value is not None)
+    sm, use = span.values("sm_active"), span.values("utilization")
+    detailed = len(span.known("sm_active")) >= len(span.known("utilization"))  # counters may be read less often
+    known = sorted(span.known("sm_active" if detailed else "utilization"))
     usual = known[len(known) * 3 // 4] if known else 0.0
     found = []
     for at, (here, busy) in enumerate(zip(sm, use, strict=True)):
         value = here if detailed else busy
-        end = load.gpu.times[load.first + at]
+        end = span.gpu.times[span.first + at]
         if _is_quiet(here if detailed else None, busy):
             share = 1.0
         else:
             share = 0.0 if value is None or usual <= 0 else max(0.0, 1.0 - value / usual)
-        found.append((end - load.weights[at], end, share))
+        found.append((end - span.weights[at], end, share))
     return found
 
 

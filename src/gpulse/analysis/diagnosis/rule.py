@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from ...model.verdict import Evidence, Verdict
+from ...value import Value
+from .span import Span, holder_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Literal, TypeAlias
 
-    from ...model.verdict import Confidence, Holder, Plain, Side
-    from .load import Load
-    from .window import GpuWindow
+    from ...model.catalog import Server
+    from ...model.verdict import Confidence, Plain, Side
+    from .window import ProcessSamples
 
     Group: TypeAlias = Literal["fault", "ownership", "limit", "feeding", "device", "rest"]
     Scope: TypeAlias = Literal["window", "phase", "job"]
 
-    from ...model.catalog import Server
-
+__all__ = [
+    "GROUPS", "WAIT", "DiagnosisRule", "Evidence", "ServedTime", "Span", "Verdict", "above", "below", "beside", "facts", "lower",
+    "median", "percent", "seen", "served", "sure", "told",
+]  # fmt: skip
 GROUPS: tuple[Group, ...] = ("fault", "ownership", "limit", "feeding", "device", "rest")
 WAIT = 0.18  # of the time from which a wait is told as what limits the GPU
 _RARE = 1.5  # seconds between samples
-_LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
+_ANSWERED = 0.5  # of the time for which a model server must have answered
+_FIGURES = ("busy", "cpu_main", "cpu_tree")  # of a span, beside the means of metrics
 
 
-class Case:
-    """What a rule judges: one GPU, the whole window of it, the load of the workload or of one phase, and the GPUs of the same job."""
-
-    __slots__ = ("gpu", "load", "peers", "worked")
-
-    def __init__(self, gpu: GpuWindow, load: Load, worked: bool, peers: Sequence[Load] = ()) -> None:
-        self.gpu = gpu
-        self.load = load
-        self.worked = worked
-        self.peers = peers
-
-
-class DiagnosisRule:
+class DiagnosisRule(Value):
     """One verdict.
 
     `needs` lists the metrics it cannot do without, `signature` says in words when it fires, `blind` what it cannot see, `sources`
@@ -44,91 +37,75 @@ class DiagnosisRule:
     time budget that the rule explains: it is asked when that part is the largest that the GPU waits for.
     """
 
-    __slots__ = (
-        "advice",
-        "blind",
-        "group",
-        "judge",
-        "key",
-        "needs",
-        "part",
-        "scope",
-        "signature",
-        "sources",
-    )
+    key: str
+    group: Group
+    scope: Scope
+    judge: Callable[[Span], Verdict | None]
+    needs: tuple[str, ...]
+    signature: str
+    blind: str
+    sources: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+    part: str = ""
 
-    def __init__(
+    def found(
         self,
-        key: str,
-        group: Group,
-        scope: Scope,
-        judge: Callable[[Case], Verdict | None],
+        span: Span,
+        confidence: Confidence,
+        evidence: Iterable[Evidence | None],
         *,
-        needs: Sequence[str],
-        signature: str,
-        blind: str,
-        sources: Sequence[str],
-        advice: Sequence[str] = (),
-        part: str = "",
-    ) -> None:
-        self.key = key
-        self.group = group
-        self.scope = scope
-        self.judge = judge
-        self.needs = tuple(needs)
-        self.signature = signature
-        self.blind = blind
-        self.sources = tuple(sources)
-        self.advice = tuple(advice)
-        self.part = part
+        advice: Sequence[str] | None = None,
+        processes: Iterable[ProcessSamples] | None = None,
+        share: float = 1.0,
+        **values: Plain,
+    ) -> Verdict:
+        """Return the verdict about a span, by default with the rule's advice and the main process; evidence that is None is left out."""
+        if processes is None:
+            processes = () if span.main is None else (span.main,)
+        return Verdict(
+            self.key,
+            confidence,
+            [one for one in evidence if one is not None],
+            advice=self.advice if advice is None else advice,
+            index=span.gpu.index,
+            uuid=span.gpu.uuid,
+            processes=tuple(map(holder_of, processes)),
+            start=span.start_time,
+            end=span.end_time,
+            share=share,
+            values=values,
+            instance=span.gpu.instance,
+        )
 
 
-def sure(load: Load, part: str) -> Confidence:
+def sure(span: Span, part: str) -> Confidence:
     """Return how sure a wait is: by its share of the time, the number of samples, and whether activity is counted or guessed."""
-    share, samples = load.parts.get(part, 0.0), load.end - load.first
-    if not load.traced and load.interval > _RARE:
+    share, samples = span.parts.get(part, 0.0), span.end - span.first
+    if not span.traced and span.interval > _RARE:
         return "low"  # what happens between two samples is not known
-    if share >= 0.4 and samples >= 10 and load.seconds >= 5 and load.detailed:
+    if share >= 0.4 and samples >= 10 and span.seconds >= 5 and span.detailed:
         return "high"
     return "medium" if share >= 0.2 and samples >= 5 else "low"
 
 
-def found(
-    load: Load,
-    key: str,
-    confidence: Confidence,
-    evidence: Sequence[Evidence | None],
-    *,
-    advice: Sequence[str] = (),
-    processes: Sequence[Holder] | None = None,
-    share: float = 1.0,
-    **values: Plain,
-) -> Verdict:
-    """Return a verdict about a load; evidence that is None is left out."""
-    return Verdict(
-        key,
-        confidence,
-        [one for one in evidence if one is not None],
-        advice=advice,
-        index=load.gpu.index,
-        uuid=load.gpu.uuid,
-        processes=load.holders() if processes is None else processes,
-        start=load.start_time,
-        end=load.end_time,
-        share=share,
-        values=values,
-        instance=load.gpu.instance,
-    )
+def lower(confidence: Confidence) -> Confidence:
+    """Return the next lower confidence."""
+    return "medium" if confidence == "high" else "low"
 
 
-def above(metric: str, value: float | None, threshold: float) -> Evidence | None:
+def above(metric: str, value: float | None, threshold: float, side: Side = "above") -> Evidence | None:
     """Return evidence for a value at or above its threshold; None when there is no value."""
-    return None if value is None else Evidence(metric, round(value, 4), threshold, "above")
+    return None if value is None else Evidence(metric, round(value, 4), threshold, side)
 
 
 def below(metric: str, value: float | None, threshold: float) -> Evidence | None:
     """Return evidence for a value below its threshold; None when there is no value."""
-    return None if value is None else Evidence(metric, round(value, 4), threshold, "below")
+    return above(metric, value, threshold, "below")
+
+
+def beside(metric: str, value: float | None, threshold: float) -> Evidence | None:
+    """Return evidence beside a threshold, on whichever side it lies."""
+    return above(metric, value, threshold, "below" if value is not None and value < threshold else "above")
 
 
 def told(metric: str, share: float) -> Evidence | None:
@@ -143,53 +120,52 @@ def seen(metric: str, value: Plain) -> Evidence | None:
     return Evidence(metric, round(value, 4) if isinstance(value, float) else value)
 
 
-def beside(metric: str, value: float | None, threshold: float) -> Evidence | None:
-    """Return evidence beside a threshold, on whichever side it lies."""
-    if value is None:
-        return None
-    side: Side = "above" if value >= threshold else "below"
-    return Evidence(metric, round(value, 4), threshold, side)
+def facts(of: Span | ServedTime, *names: str) -> list[Evidence | None]:
+    """Return evidence without thresholds for means of metrics, and for figures of a span."""
+    return [seen(name, getattr(of, name) if name in _FIGURES else of.mean(name)) for name in names]
 
 
-def lower(confidence: Confidence) -> Confidence:
-    """Return the next lower confidence."""
-    return _LOWER[confidence]
+def percent(share: float | None) -> float | None:
+    """Return a share (0–1) in per cent."""
+    return None if share is None else 100 * share
 
 
-_LEAST = 0.5  # of the time for which the server must have answered
+def median(values: Iterable[float | None]) -> float | None:
+    """Return the middle of the values that are there, of two the higher."""
+    known = sorted(value for value in values if value is not None)
+    return known[len(known) // 2] if known else None
 
 
 class ServedTime:
-    """The answers of a server in the samples of a load, each with the seconds that it stands for."""
+    """The answers of a model server in the samples of a span, each with the seconds that it stands for."""
 
     def __init__(self, answers: Sequence[tuple[Server, float]]) -> None:
         self._answers = answers
         self.last = answers[-1][0]
         self._seconds = sum(weight for _, weight in answers)
 
+    def _known(self, key: str) -> list[tuple[float, float]]:
+        return [(value, weight) for one, weight in self._answers if isinstance(value := one.get(key), (int, float))]
+
     def mean(self, key: str) -> float | None:
         """Return the mean of a metric over the time in which it is known."""
-        known = [(value, weight) for one, weight in self._answers if isinstance(value := one.get(key), (int, float))]
+        known = self._known(key)
         seconds = sum(weight for _, weight in known)
         return sum(value * weight for value, weight in known) / seconds if seconds > 0 else None
 
     def share(self, key: str, least: float) -> float:
         """Return the part of the time in which a metric was at least this."""
-        there = sum(
-            weight
-            for one, weight in self._answers
-            if isinstance(value := one.get(key), (int, float)) and value >= least
-        )
+        there = sum(weight for value, weight in self._known(key) if value >= least)
         return there / self._seconds if self._seconds > 0 else 0.0
 
 
-def served(load: Load) -> ServedTime | None:
-    """Return what the server on the GPU of a load said; None without one that answered for most of the time."""
-    gpu = load.gpu
+def served(span: Span) -> ServedTime | None:
+    """Return what the model server on the GPU of a span said; None without one that answered for most of the time."""
+    rows = span.gpu.rows[span.first : span.end]
     answers = [
-        (server, gpu.weights[at])
-        for at in range(load.first, load.end)
-        if (server := gpu.rows[at].server) is not None and (server.running is not None or server.waiting is not None)
+        (server, weight)
+        for row, weight in zip(rows, span.weights, strict=True)
+        if (server := row.server) is not None and (server.running is not None or server.waiting is not None)
     ]
-    whole = sum(gpu.weights[load.first : load.end])
-    return ServedTime(answers) if answers and sum(weight for _, weight in answers) >= _LEAST * whole else None
+    answered = sum(weight for _, weight in answers)
+    return ServedTime(answers) if answers and answered >= _ANSWERED * span.seconds else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.cadence import Cadence
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict, total_budget
+from ...value import Value, fresh
 from .window import WindowBuilder
 
 TYPE_CHECKING = False
@@ -54,7 +55,8 @@ class RunningDiagnosis:
         With `own`, the program is judged; what others do on its GPUs counts as theirs.
         """
         builder, time = self._builder, snapshot.time
-        if builder.samples and (time < self._end or self._is_full(time)):
+        long = builder.samples >= _SAMPLES and time - builder.start >= _SECONDS
+        if builder.samples and (time < self._end or builder.samples >= _MOST or long):
             self._flush(time)
         self._start = time if self._start is None else self._start
         self._end = time
@@ -120,11 +122,6 @@ class RunningDiagnosis:
             values["kind"] = "now" if silence.end is None else "recovered"
         return verdict.replace(evidence=evidence, values=values)
 
-    def _is_full(self, time: float) -> bool:
-        builder = self._builder
-        samples = builder.samples
-        return samples >= _MOST or (samples >= _SAMPLES and time - builder.start >= _SECONDS)
-
     def _flush(self, time: float) -> None:
         """Judge the window and begin the next one with its last seconds."""
         from .judge import judge
@@ -139,24 +136,20 @@ class RunningDiagnosis:
             self._builder.samples = 0
 
 
-class _Silence:
+class _Silence(Value):
     """The time in which a GPU told nothing: when it began, how long it lasted in all, and when the last of it ended, None if it lasts."""
 
-    __slots__ = ("end", "seconds", "start")
-
-    def __init__(self, start: float) -> None:
-        self.start = start
-        self.seconds = 0.0
-        self.end: float | None = None
+    start: float
+    seconds: float = 0.0
+    end: float | None = None
 
 
-class _Found:
+class _Found(Value):
     """What was found on one GPU: verdicts by key, with the seconds in which each applied."""
 
-    def __init__(self) -> None:
-        self.parts: dict[str, tuple[float, Verdict]] = {}
-        self.seconds = 0.0
-        self.budgets: list[Budget] = []
+    parts: dict[str, tuple[float, Verdict]] = fresh(factory=dict)
+    seconds: float = 0.0
+    budgets: list[Budget] = fresh(factory=list)
 
     def copy(self) -> _Found:
         other = _Found()
@@ -231,11 +224,10 @@ def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
     numbers = [Evidence(metric.get(event.kind, "process_memory"), value)] if value is not None else []
     kind = "recovered" if event.kind == "timeout" else ""
     process = event.process
-    holders = (
-        []
-        if process is None
-        else [Holder(_whole(process.pid), process.name or "", process.user or "", memory=event.value)]
-    )
+    holders = []
+    if process is not None:
+        pid = None if process.pid is None else int(process.pid)
+        holders = [Holder(pid, process.name or "", process.user or "", memory=event.value)]
     return Verdict(
         key,
         "high" if key != "out_of_memory" else "medium",
@@ -253,10 +245,6 @@ def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
             "start_time": event.time,
         },
     )
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
 
 
 WINDOW = 60.0  # seconds that are judged together

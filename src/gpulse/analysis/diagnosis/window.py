@@ -7,20 +7,20 @@ sample is the one read last before it, for a few seconds, because sampling fast 
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import cached_property
 from itertools import pairwise
 
 from ...model.cadence import Cadence
 from ...model.catalog import Process
 from ...model.presets import DIAGNOSIS
 from ...model.select import Wanted
-from .backfill import backfilled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from ...model.catalog import Gpu, Host, Server
+    from ...model.catalog import Gpu, Server
     from ...model.metric import Reading
     from ...model.snapshot import Snapshot
 
@@ -36,6 +36,7 @@ TRACE_STEP = 0.2  # seconds between two values of utilization_trace
 _HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
 _CARRIED = 6.0  # seconds for which a list of processes stands for samples that did not read it
 _COVERED = 0.6  # of a sample's time that a trace must cover to be its utilization
+_REPEATED = 5.5  # seconds for which an unchanged counter may not have been read again
 
 
 class Row:
@@ -59,18 +60,6 @@ class Row:
             self.processes = [(one, numbers(one, PROCESS_KEYS)) for one in holders if one.type != "G"]
 
 
-class HostRow:
-    """The machine at one sample."""
-
-    __slots__ = ("values",)
-
-    def __init__(self, host: Host) -> None:
-        self.values = numbers(host, HOST_KEYS)
-        if self.values[-1] is None:
-            cores = host.cpu_per_core
-            self.values[-1] = len(cores) if cores else None
-
-
 class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
@@ -83,7 +72,7 @@ class GpuWindow:
         self,
         gpu: Gpu,
         rows: Sequence[Row],
-        host: Sequence[HostRow],
+        host: Sequence[list[float | None]],
         card: Gpu | None = None,
         own: frozenset[int] | None = None,
     ) -> None:
@@ -103,28 +92,20 @@ class GpuWindow:
         self.trace = Trace(rows)
         if self.trace.times:
             self.columns["utilization"] = self.trace.means(self.times, self.weights, self.columns["utilization"])
-        columns = zip(*(row.values for row in host), strict=True)
-        self.host: dict[str, Column] = dict(zip(HOST_KEYS, columns, strict=True))
-        self._tracks: dict[int, ProcessTrack] | None = None
+        self.host: dict[str, Column] = dict(zip(HOST_KEYS, zip(*host, strict=True), strict=True))
 
     def __len__(self) -> int:
         return len(self.times)
 
-    @property
-    def tracks(self) -> dict[int, ProcessTrack]:
+    @cached_property
+    def tracks(self) -> dict[int, ProcessSamples]:
         """The processes seen on this GPU, by PID."""
-        if self._tracks is None:
-            self._tracks = _tracks(self.processes, self.times)
-        return self._tracks
+        return _tracks(self.processes, self.times)
 
     @property
     def lists_processes(self) -> bool:
         """Whether any sample could tell which processes hold the GPU."""
         return any(listed is not None for listed in self.processes)
-
-    def has(self, key: str) -> bool:
-        """Tell whether the window has any value of a metric."""
-        return any(value is not None for value in self.columns[key])
 
     def last(self, key: str) -> float | None:
         """Return the last value of a metric, None when it never had one."""
@@ -168,7 +149,7 @@ class Trace:
         return list(zip(self.times[first:last], self.values[first:last], strict=True))
 
 
-class ProcessTrack:
+class ProcessSamples:
     """One process on one GPU: at which samples it was there, and its values at each of these.
 
     `states` are the words for what its main thread did at these samples, None where that is not known. `read` are the samples
@@ -199,14 +180,15 @@ class ProcessTrack:
         """Return the values that are there, in order."""
         return [value for value in self.values[key] if value is not None]
 
-    def mean(self, key: str, weights: Sequence[float], chosen: set[int]) -> float | None:
-        """Return the mean over chosen samples, weighted by time; the time in which the process was absent counts as 0."""
+    def between(self, key: str, first: int, end: int) -> list[tuple[int, float]]:
+        """Return the samples from `first` up to, not including, `end` that have a value, with it."""
+        pairs = zip(self.at, self.values[key], strict=True)
+        return [(at, value) for at, value in pairs if value is not None and first <= at < end]
+
+    def mean(self, key: str, weights: Sequence[float], chosen: range) -> float | None:
+        """Return the mean over a range of samples, weighted by time; the time in which the process was absent counts as 0."""
         total = sum(weights[at] for at in chosen if at in self.read)
-        known = [
-            (value, weights[at])
-            for at, value in zip(self.at, self.values[key], strict=True)
-            if value is not None and at in chosen
-        ]
+        known = [(value, weights[at]) for at, value in self.between(key, chosen.start, chosen.stop)]
         seen = sum(weight for _, weight in known)
         if not known or total <= 0 or seen <= 0:
             return None
@@ -219,7 +201,7 @@ class WindowBuilder:
 
     def __init__(self) -> None:
         self._rows: dict[str, list[Row]] = {}
-        self._host: dict[str, list[HostRow]] = {}
+        self._host: dict[str, list[list[float | None]]] = {}
         self._latest: dict[str, Gpu] = {}
         self._cards: dict[str, Gpu] = {}  # the GPU of each MIG instance
         self.own: frozenset[int] | None = None
@@ -228,35 +210,32 @@ class WindowBuilder:
 
     def add(self, snapshot: Snapshot, program: Process | None = None) -> None:
         """Add one snapshot; `program` is what is known of the process that watches its own GPUs."""
-        host = HostRow(snapshot.host)
+        host = numbers(snapshot.host, HOST_KEYS)
+        if host[-1] is None and (cores := snapshot.host.cpu_per_core):
+            host[-1] = len(cores)
         if not self.samples:
             self.start = snapshot.time
         self.end = max(self.end, snapshot.time)
         self.samples += 1
         servers = _by_gpu(snapshot.serving)
         for at, gpu in enumerate(snapshot.gpus):
-            self._add(gpu.uuid or f"at {at}", snapshot.time, gpu, host, program, servers.get(gpu.uuid or ""))
+            row = Row(snapshot.time, gpu, program, servers.get(gpu.uuid or ""))
+            self._add(gpu.uuid or f"at {at}", row, gpu, host)
             for place, instance in enumerate(gpu.instances):
                 name = instance.uuid or f"at {at}, {place}"
                 self._cards[name] = gpu
-                self._add(name, snapshot.time, instance, host, program, servers.get(name))
+                self._add(name, Row(snapshot.time, instance, program, servers.get(name)), instance, host)
 
-    def _add(
-        self, name: str, time: float, gpu: Gpu, host: HostRow, program: Process | None, server: Server | None
-    ) -> None:
-        if name not in self._rows:
-            self._rows[name], self._host[name] = [], []
-        self._rows[name].append(Row(time, gpu, program, server))
-        self._host[name].append(host)
+    def _add(self, name: str, row: Row, gpu: Gpu, host: list[float | None]) -> None:
+        self._rows.setdefault(name, []).append(row)
+        self._host.setdefault(name, []).append(host)
         self._latest[name] = gpu
 
     def drop_before(self, time: float) -> None:
         """Forget samples taken before a time, and GPUs that have no others."""
         for name in list(self._rows):
-            rows, host = self._rows[name], self._host[name]
-            old = next((at for at, row in enumerate(rows) if row.time >= time), len(rows))
-            del rows[:old], host[:old]
-            if not rows:
+            self.cut(name, time)
+            if not self._rows[name]:
                 del self._rows[name], self._host[name], self._latest[name]
                 self._cards.pop(name, None)
         self.start = min((rows[0].time for rows in self._rows.values()), default=time)
@@ -362,7 +341,7 @@ def instance_name(gpu: Gpu) -> str:
     return "/".join(parts) or (gpu.uuid or "?")
 
 
-def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, ProcessTrack]:
+def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, ProcessSamples]:
     seen: dict[int, list[tuple[int, list[float | None], str | None]]] = {}
     latest: dict[int, Process] = {}
     for place, processes in enumerate(listed):
@@ -372,9 +351,35 @@ def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, Proce
                 latest[pid] = process
                 seen.setdefault(pid, []).append((place, values, process.thread_state))
     read = frozenset(at for at, processes in enumerate(listed) if processes is not None)
-    return {pid: ProcessTrack(pid, latest[pid], places, times, read) for pid, places in seen.items()}
+    return {pid: ProcessSamples(pid, latest[pid], places, times, read) for pid, places in seen.items()}
 
 
 _IDENTITY = ("index", "uuid", "name", "throttle_reasons", "memory_percent", "utilization_trace")
 _PROCESS = ("pid", "name", "command", "user", "parent", "type", "container", "pod", "job", "thread_state")
-WANTED = Wanted((*DIAGNOSIS, *_IDENTITY), (*PROCESS_KEYS, *_PROCESS), (*HOST_KEYS, "name", "cpu_per_core"), serving=True)
+WANTED = Wanted(
+    (*DIAGNOSIS, *_IDENTITY), (*PROCESS_KEYS, *_PROCESS), (*HOST_KEYS, "name", "cpu_per_core"), serving=True
+)
+
+
+def backfilled(
+    counts: Sequence[float | None], times: Sequence[float], rates: Sequence[float | None]
+) -> list[float | None]:
+    """Return `rates` (percent) with the growth of a counter between two readings at all samples between them.
+
+    A slow rate covers the seconds before it and is repeated in the samples after it. Where the counter is unknown, `rates` stay.
+    """
+    found = list(rates)
+    last: int | None = None
+    for at, count in enumerate(counts):
+        if count is None:
+            last = None
+        elif last is None or count < (counts[last] or 0.0):
+            last = at
+        elif count != counts[last]:
+            elapsed = times[at] - times[last]
+            rate = 100.0 * (count - (counts[last] or 0.0)) / elapsed if elapsed > 0 else None
+            found[last + 1 : at + 1] = [rate] * (at - last)
+            last = at
+    if last is not None and times and times[-1] - times[last] > _REPEATED:
+        found[last + 1 :] = [0.0] * (len(found) - last - 1)
+    return found

@@ -29,22 +29,29 @@ _SHORTEST = 3.0  # seconds left by trimming
 _BRIEF = 1.0  # the same after a start that was seen
 _CHUNK = 4.0  # seconds of the pieces that phases are made of
 _APART = 25.0  # points of activity by which two phases differ
+_FEATURES = ("utilization", "sm_active", "tensor_active", "dram_active", "fp32_active")
+
+
+def weighted(values: Sequence[float | None], weights: Sequence[float]) -> float | None:
+    """Return the mean of the values that are there, weighted by time."""
+    total = area = 0.0
+    seen = False
+    for value, weight in zip(values, weights, strict=True):
+        if value is not None:
+            seen = True
+            total += weight
+            area += value * weight
+    return area / total if total > 0 else (0.0 if seen else None)
 
 
 def working(gpu: GpuWindow) -> list[bool]:
     """Tell for each sample whether the GPU did anything: kernels or copies."""
-    columns = gpu.columns
     # a counter averages over the time since the sample before, so a burst is smaller in it the rarer the samples are
     least_sm = min(BUSY_SM, max(_LEAST_SM, 0.1 / gpu.interval))
-    signals = (
-        (columns["sm_active"], least_sm),
-        (columns["utilization"], BUSY_UTILIZATION),
-        (columns["pcie_rx"], BUSY_LINK),
-        (columns["pcie_tx"], BUSY_LINK),
-    )
+    signals = {"sm_active": least_sm, "utilization": BUSY_UTILIZATION, "pcie_rx": BUSY_LINK, "pcie_tx": BUSY_LINK}
     found = [False] * len(gpu)
-    for column, least in signals:
-        for at, value in enumerate(column):
+    for key, least in signals.items():
+        for at, value in enumerate(gpu.columns[key]):
             if value is not None and value >= least:
                 found[at] = True
     return found
@@ -58,7 +65,7 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
     for at, holds in enumerate(held):
         if not holds:
             continue
-        now = _holders(gpu, at)
+        now = {int(process.pid) for process, _ in gpu.processes[at] or () if process.pid is not None}
         near = bool(spans) and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= max(_BRIDGE, 2.5 * gpu.interval)
         if near and not (now and holders and now.isdisjoint(holders)):
             spans[-1] = (spans[-1][0], at + 1)
@@ -67,10 +74,6 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
             holders = set()
         holders = now or holders
     return spans
-
-
-def _holders(gpu: GpuWindow, at: int) -> set[int]:
-    return {int(process.pid) for process, _ in gpu.processes[at] or () if process.pid is not None}
 
 
 def _held(gpu: GpuWindow) -> list[bool]:
@@ -90,7 +93,7 @@ def trim(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> tuple[
     if not places:
         return settled(gpu, first, end)
     head, tail = places[0], places[-1]
-    inner = _longest_gap(gpu, places)
+    inner = max((gpu.times[later] - gpu.times[earlier] for earlier, later in pairwise(places)), default=0.0)
     if starts(gpu, first):
         head = _first_kernel(gpu, _steady(gpu, head, tail + 1), tail)
         head = _later(gpu, head, min(_WARM_UP, 0.1 * (gpu.times[tail] - gpu.times[head])), tail)
@@ -113,13 +116,12 @@ def _is_freed(gpu: GpuWindow, at: int) -> bool:
 
 def _level(gpu: GpuWindow, first: int, end: int) -> float:
     """Return the mean activity of some samples in per cent: of kernels or, where it is more, of anything."""
-    found = 0.0
-    for key in ("sm_active", "utilization"):
-        column = gpu.columns[key]
-        known = [(value, gpu.weights[at]) for at in range(first, end) if (value := column[at]) is not None]
-        total = sum(weight for _, weight in known)
-        found = max(found, sum(value * weight for value, weight in known) / total if total > 0 else 0.0)
-    return found
+    return max(0.0, *_means(gpu, first, end, ("sm_active", "utilization")))
+
+
+def _means(gpu: GpuWindow, first: int, end: int, keys: Sequence[str]) -> list[float]:
+    weights = gpu.weights[first:end]
+    return [weighted(gpu.columns[key][first:end], weights) or 0.0 for key in keys]
 
 
 def _enough(gpu: GpuWindow, head: int, tail: int, first: int, end: int) -> bool:
@@ -161,13 +163,6 @@ def _later(gpu: GpuWindow, at: int, seconds: float, last: int) -> int:
     return at
 
 
-def _longest_gap(gpu: GpuWindow, places: Sequence[int]) -> float:
-    """Return the longest time between two samples with work."""
-    times = [gpu.times[at] for at in places]
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    return max(gaps, default=0.0)
-
-
 def settled(gpu: GpuWindow, first: int, end: int) -> tuple[int, int]:
     """Return the part of a stretch without work in which memory has its usual size: not while it is allocated or freed."""
     used = gpu.columns["memory_used"]
@@ -184,10 +179,10 @@ def phases(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
     chunks = _chunks(gpu, first, end)
     if len(chunks) < 6:
         return [(first, end)]
-    features = [_features(gpu, low, high) for low, high in chunks]
+    features = [_means(gpu, low, high, _FEATURES) for low, high in chunks]
     cuts = [0]
     for at in range(2, len(chunks) - 1):
-        before = _mean_of(features[cuts[-1] : at])
+        before = [sum(column) / (at - cuts[-1]) for column in zip(*features[cuts[-1] : at], strict=True)]
         if at - cuts[-1] >= 2 and _differs(before, features[at]) and _differs(before, features[at + 1]):
             cuts.append(at)
     edges = [chunks[cut][0] for cut in cuts] + [end]
@@ -207,23 +202,6 @@ def _chunks(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
     else:
         chunks.append((start, end))
     return chunks
-
-
-_FEATURES = ("utilization", "sm_active", "tensor_active", "dram_active", "fp32_active")
-
-
-def _features(gpu: GpuWindow, first: int, end: int) -> list[float]:
-    found = []
-    for key in _FEATURES:
-        column = gpu.columns[key]
-        known = [(column[at], gpu.weights[at]) for at in range(first, end)]
-        total = sum(weight for value, weight in known if value is not None)
-        found.append(sum(value * weight for value, weight in known if value is not None) / total if total > 0 else 0.0)
-    return found
-
-
-def _mean_of(features: Sequence[Sequence[float]]) -> list[float]:
-    return [sum(column) / len(features) for column in zip(*features, strict=True)]
 
 
 def _differs(one: Sequence[float], other: Sequence[float]) -> bool:

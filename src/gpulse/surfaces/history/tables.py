@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...analysis.cost import usage_cost
-from ...analysis.series import WeightedSeries
-from ...analysis.summary import Stats
+from ...analysis.summary import Stats, WeightedSeries
 from ...errors import UnknownGpu
 from ...model.catalog import GPU_METRICS
 from ...model.presets import SUMMARY

@@ -95,14 +95,14 @@ class Tools:
 
     def free_gpus(self, free_memory: str | None = None) -> dict[str, Any]:
         """Return which GPUs are free, watched for two seconds."""
-        from ...analysis.free import WANTED, Requirement, samples_for, watch
+        from ...analysis.free import WANTED, Requirement, availability, samples_for
 
         asked = Requirement(1, None if free_memory is None else parse_size(free_memory))
         interval, size = samples_for()
         sampler = Sampler(make_source(self._source), WANTED).open()
         try:
             samples: Iterator[Any] = sampler.stream(interval)
-            return free_answer(next(watch(samples, size, asked, os.environ), []))
+            return free_answer(next(availability(samples, size, asked, os.environ), []))
         finally:
             sampler.close()
 

@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-from . import (
-    busy,
-    clocks_locked,
-    communication_bound,
-    contention,
-    driver_unresponsive,
-    fp32_no_tensor,
-    hang,
-    healthy,
-    host_bound,
-    hw_slowdown,
-    idle,
-    idle_allocation,
-    input_bound_cpu,
-    input_bound_io,
-    launch_bound,
-    loading,
-    lost,
-    memory_bandwidth,
-    memory_errors,
-    memory_latency,
-    memory_leak,
-    memory_pressure,
-    not_used,
-    orphaned_memory,
-    out_of_memory,
-    pcie_degraded,
-    power_throttled,
-    serving_cache_full,
-    serving_decode,
-    serving_idle,
-    serving_preemptions,
-    serving_prefill,
-    serving_queue,
-    serving_stuck,
-    small_batch,
-    stalls,
-    starting,
-    straggler,
-    thermal_throttled,
-    transfer_bound,
-    underused,
-    unknown,
-    waiting,
-    xid,
-)
+# isort: off
+from . import busy, clocks_locked, communication_bound, contention, driver_unresponsive, fp32_no_tensor, hang, healthy
+from . import host_bound, hw_slowdown, idle, idle_allocation, input_bound_cpu, input_bound_io, launch_bound, loading
+from . import lost, memory_bandwidth, memory_errors, memory_latency, memory_leak, memory_pressure, not_used
+from . import orphaned_memory, out_of_memory, pcie_degraded, power_throttled, serving_cache_full, serving_decode
+from . import serving_idle, serving_preemptions, serving_prefill, serving_queue, serving_stuck, small_batch, stalls
+from . import starting, straggler, thermal_throttled, transfer_bound, underused, unknown, waiting, xid
+# isort: on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

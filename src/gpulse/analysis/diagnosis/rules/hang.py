@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, below, found, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Confidence, Verdict
-    from ..load import Load
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, above, below, percent, seen
 
 SPINNING = 95.0  # per cent of utilization
 POWER = 0.55  # of the limit
@@ -19,61 +13,58 @@ _SHORTEST = 20.0  # seconds
 _SURE = 120.0
 
 
-def _judge(case: Case) -> Verdict | None:
-    load = case.load
-    everyone = [load, *case.peers]
-    if not case.peers or load.seconds < _SHORTEST or any(_works(one) for one in everyone):
+def _judge(span: Span) -> Verdict | None:
+    everyone = [span, *span.peers]
+    if not span.peers or span.seconds < _SHORTEST or any(_works(one) for one in everyone):
         return None
     spinning = [one for one in everyone if _spins(one)]
     if not spinning or (len(spinning) < 2 and len(everyone) > 2):
         return None
-    stuck = [one for one in everyone if one not in spinning]
+    stuck, use = [one for one in everyone if one not in spinning], span.mean("utilization")
     evidence = [
         above("spinning_gpus", float(len(spinning)), 2.0) if len(spinning) >= 2 else seen("spinning_gpus", 1.0),
-        above("utilization", load.mean("utilization"), SPINNING)
-        if load in spinning
-        else seen("utilization", load.mean("utilization")),
-        below("tensor_active", load.mean("tensor_active"), TENSOR),
-        below("dram_active", load.mean("dram_active"), DRAM),
-        below("power_share", None if load.power_share is None else 100 * load.power_share, 100 * POWER),
-        above("window_seconds", load.seconds, _SHORTEST),
+        above("utilization", use, SPINNING) if span in spinning else seen("utilization", use),
+        below("tensor_active", span.mean("tensor_active"), TENSOR),
+        below("dram_active", span.mean("dram_active"), DRAM),
+        below("power_share", percent(span.power_share), 100 * POWER),
+        above("window_seconds", span.seconds, _SHORTEST),
     ]
-    sure: Confidence = "high" if load.seconds >= _SURE and load.detailed else "medium" if load.detailed else "low"
     indexes = tuple(float(one.gpu.index) for one in stuck if one.gpu.index is not None)
-    return found(load, "hang", sure, evidence, advice=RULE.advice, stuck=indexes, gpus=float(len(everyone)))
+    return RULE.found(
+        span,
+        "high" if span.seconds >= _SURE and span.detailed else "medium" if span.detailed else "low",
+        evidence,
+        stuck=indexes,
+        gpus=float(len(everyone)),
+    )
 
 
-def _spins(load: Load) -> bool:
-    values = [value for value in load.values("utilization") if value is not None]
-    power = load.power_share
+def _spins(span: Span) -> bool:
+    values, power = span.known("utilization"), span.power_share
     return bool(values) and min(values) >= SPINNING and (power is None or power < POWER)
 
 
-def _works(load: Load) -> bool:
+def _works(span: Span) -> bool:
     """Tell whether a GPU computes or moves data."""
     pipes = ("tensor_active", "fp32_active", "fp64_active", "fp16_active")
-    if any((load.mean(key) or 0.0) >= TENSOR for key in pipes) or (load.mean("dram_active") or 0.0) >= DRAM:
+    if any((span.mean(key) or 0.0) >= TENSOR for key in pipes) or (span.mean("dram_active") or 0.0) >= DRAM:
         return True
-    if any((load.mean(key) or 0.0) >= TRAFFIC for key in ("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")):
+    if any((span.mean(key) or 0.0) >= TRAFFIC for key in ("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")):
         return True
-    return not load.detailed and (load.mean("memory_utilization") or 0.0) >= DRAM
+    return not span.detailed and (span.mean("memory_utilization") or 0.0) >= DRAM
 
 
 RULE = DiagnosisRule(
-    "hang",
-    "fault",
-    "job",
-    _judge,
-    needs=("utilization", "power_draw", "processes"),
+    "hang", "fault", "job", _judge, needs=("utilization", "power_draw", "processes"),
+    advice=("rank_stacks", "nccl_debug", "check_peers"),
     signature=(
-        f"Of the GPUs of one job at least one, in a job of more than two at least two, read {SPINNING:.0f} "
-        f"% utilization without a break at less than "
-        f"{100 * POWER:.0f} % of their power, and none computes or moves data, for {_SHORTEST:.0f} s or more."
+        f"Of the GPUs of one job at least one, in a job of more than two at least two, read {SPINNING:.0f} % "
+        f"utilization without a break at less than {100 * POWER:.0f} % of their power, and none computes or moves data, "
+        f"for {_SHORTEST:.0f} s or more."
     ),
     blind=(
-        "Needs GPUs of the same job on this machine. A kernel that polls on purpose looks the same; so "
-        "does a job that waits for another node."
+        "Needs GPUs of the same job on this machine. A kernel that polls on purpose looks the same; so does a job that "
+        "waits for another node."
     ),
     sources=("stas00/ml-engineering: debugging multi-GPU hangs", "simulated: a stuck rank cannot be had on one GPU"),
-    advice=("rank_stacks", "nccl_debug", "check_peers"),
-)
+)  # fmt: skip

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..rule import DiagnosisRule, above, found, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, above, seen
 
 GROWN = 1 << 30  # bytes by which memory must grow
 STEPS = 3  # samples in which it does
@@ -17,37 +12,31 @@ SM = 5.0  # per cent below which nothing is computed
 _YOUNG = 600.0  # seconds of running time
 
 
-def _judge(case: Case) -> Verdict | None:
-    load = case.load
-    age = load.process_age
-    used = [value for value in load.values("memory_used") if value is not None]
-    if len(used) < 3 or (load.mean("sm_active") or 0.0) >= SM or (age is not None and age >= _YOUNG):
+def _judge(span: Span) -> Verdict | None:
+    age = span.process_age
+    used = span.known("memory_used")
+    if len(used) < 3 or (span.mean("sm_active") or 0.0) >= SM or (age is not None and age >= _YOUNG):
         return None
     grown = used[-1] - used[0]
     steps = sum(later > earlier + (16 << 20) for earlier, later in pairwise(used))
-    received, reads = load.mean("pcie_rx") or 0.0, load.process_mean("tree_read") or 0.0
-    if grown < GROWN or steps < STEPS or received * load.seconds < 0.3 * grown:
+    received, reads = span.mean("pcie_rx") or 0.0, span.process_mean("tree_read") or 0.0
+    if grown < GROWN or steps < STEPS or received * span.seconds < 0.3 * grown:
         return None
     evidence = [
-        above("memory_growth", grown / load.seconds, GROWN / load.seconds),
+        above("memory_growth", grown / span.seconds, GROWN / span.seconds),
         seen("pcie_rx", received),
         seen("read_rate", reads) if reads > 1e6 else None,
-        seen("sm_active", load.mean("sm_active")),
+        seen("sm_active", span.mean("sm_active")),
     ]
-    return found(load, "loading", "medium", evidence, advice=(), rate=received, grown=grown)
+    return RULE.found(span, "medium", evidence, advice=(), rate=received, grown=grown)
 
 
 RULE = DiagnosisRule(
-    "loading",
-    "rest",
-    "phase",
-    _judge,
-    part="starting",
-    needs=("memory_used", "pcie_rx"),
+    "loading", "rest", "phase", _judge, part="starting", needs=("memory_used", "pcie_rx"),
     signature=(
-        f"The memory of a program grows by {GROWN >> 30} GiB or more in several steps, the bytes arrive over PCIe, and the SMs stay below "
-        f"{SM:g} %."
+        f"The memory of a program grows by {GROWN >> 30} GiB or more in several steps, the bytes arrive over PCIe, and "
+        f"the SMs stay below {SM:g} %."
     ),
     blind="A program that fills a cache on the GPU at its start looks the same.",
     sources=("gpulse H200 recordings of model loading",),
-)
+)  # fmt: skip

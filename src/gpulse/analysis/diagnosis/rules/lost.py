@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, found, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, seen
 
 
-def _judge(case: Case) -> Verdict | None:
-    gpu = case.gpu
+def _judge(span: Span) -> Verdict | None:
+    gpu = span.gpu
     lost = [at for at, row in enumerate(gpu.rows) if row.state == "lost"]
     if not lost:
         return None
     back = gpu.rows[-1].state != "lost"
     code = gpu.last("xid_last")
     evidence = [seen("state_lost", sum(gpu.weights[at] for at in lost)), seen("xid_last", code)]
-    return found(
-        case.load,
-        "lost",
+    return RULE.found(
+        span,
         "high",
         evidence,
-        advice=RULE.advice,
         start_time=gpu.times[lost[0]],
         end_time=gpu.times[lost[-1] + 1] if back else None,
         xid=code,
@@ -31,13 +24,8 @@ def _judge(case: Case) -> Verdict | None:
 
 
 RULE = DiagnosisRule(
-    "lost",
-    "fault",
-    "window",
-    _judge,
-    needs=("state",),
+    "lost", "fault", "window", _judge, needs=("state",), advice=("gpu_lost", "kernel_log"),
     signature="The driver says at any sample that the GPU is lost.",
     blind="A GPU that was lost before gpulse started and that the driver no longer lists is not seen.",
     sources=("NVML error codes", "NVIDIA XID catalog: 79"),
-    advice=("gpu_lost", "kernel_log"),
-)
+)  # fmt: skip

@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, found, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, above, seen
 
 LEAST = 500 << 20
 _SHORTEST = 3.0  # seconds; activity is a difference of samples, so work is not seen at once
 
 
-def _judge(case: Case) -> Verdict | None:
-    gpu, load = case.gpu, case.load
-    silent = any(
-        row.state != "ok" for row in gpu.rows
-    )  # its memory and its processes are not known for all of the time
-    if not gpu.lists_processes or case.worked or silent or load.seconds < _SHORTEST:
+def _judge(span: Span) -> Verdict | None:
+    gpu = span.gpu
+    # at other states its memory and its processes are not known for all of the time
+    silent = any(row.state != "ok" for row in gpu.rows)
+    if not gpu.lists_processes or span.worked or silent or span.seconds < _SHORTEST:
         return None
-    unowned = _unowned(case)
+    unowned = _unowned(span)
     if unowned is None or unowned < LEAST:
         return None
-    evidence = [above("memory_unattributed", unowned, float(LEAST)), seen("memory_used", load.mean("memory_used"))]
-    advice = (
-        RULE.advice if not gpu.instance else ("find_holders", "zombie")
-    )  # a reset would end the other instances too
-    return found(load, "orphaned_memory", "medium", evidence, advice=advice, processes=(), held=unowned)
+    evidence = [above("memory_unattributed", unowned, float(LEAST)), seen("memory_used", span.mean("memory_used"))]
+    advice = RULE.advice[:2] if gpu.instance else RULE.advice  # a reset would end the other instances too
+    return RULE.found(span, "medium", evidence, advice=advice, processes=(), held=unowned)
 
 
-def _unowned(case: Case) -> float | None:
+def _unowned(span: Span) -> float | None:
     """Return the least memory without an owner over the window, from the last two thirds of it: freeing takes a moment."""
-    gpu = case.gpu
-    places = range(len(gpu) // 3, len(gpu))
-    left: list[float] = []
-    for at in places:
+    gpu, left = span.gpu, []
+    for at in range(len(gpu) // 3, len(gpu)):
         listed, used = gpu.processes[at], gpu.columns["memory_used"][at]
         if listed is None or used is None:
             continue
@@ -48,13 +38,12 @@ def _unowned(case: Case) -> float | None:
 
 
 RULE = DiagnosisRule(
-    "orphaned_memory",
-    "ownership",
-    "window",
-    _judge,
-    needs=("memory_used", "processes"),
-    signature=f"More than {LEAST >> 20} MiB is in use that no visible process accounts for, over the whole window, while the GPU is idle.",
+    "orphaned_memory", "ownership", "window", _judge, needs=("memory_used", "processes"),
+    advice=("find_holders", "zombie", "gpu_reset"),
+    signature=(
+        f"More than {LEAST >> 20} MiB is in use that no visible process accounts for, over the whole window, while the "
+        "GPU is idle."
+    ),
     blind="Processes of other containers, other users or an MPS server hold memory the same way and are not visible from here.",
     sources=("nvtop issue 70", "NVML memory information v2"),
-    advice=("find_holders", "zombie", "gpu_reset"),
-)
+)  # fmt: skip

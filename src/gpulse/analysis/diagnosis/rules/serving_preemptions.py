@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from ..rule import DiagnosisRule, above, found, seen, served
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, above, facts, served
 
 STORM = 10.0  # preemptions per 100 finished requests
 _RATE = 0.1  # preemptions per second below which nobody notices
 
 
-def _judge(case: Case) -> Verdict | None:
-    said = served(case.load)
+def _judge(span: Span) -> Verdict | None:
+    said = served(span)
     rate = None if said is None else said.mean("preemption_rate")
     if said is None or rate is None or rate < _RATE:
         return None
@@ -25,20 +20,15 @@ def _judge(case: Case) -> Verdict | None:
     evidence = [
         above("preemption_rate", rate, _RATE),
         above("preempted_share", per_request, STORM),
-        seen("kv_cache", said.mean("kv_cache")),
-        seen("running", said.mean("running")),
+        *facts(said, "kv_cache", "running"),
     ]
-    return found(case.load, "serving_preemptions", "high", evidence, advice=RULE.advice)
+    return RULE.found(span, "high", evidence)
 
 
 RULE = DiagnosisRule(
-    "serving_preemptions",
-    "limit",
-    "window",
-    _judge,
-    needs=("serving",),
+    "serving_preemptions", "limit", "window", _judge, needs=("serving",),
+    advice=("fewer_running", "more_cache", "more_replicas"),
     signature=f"A model server preempted {_RATE:g} requests per second or more, and {STORM:.0f} or more for 100 that finished.",
     blind="Servers that do not count preemptions.",
     sources=("vLLM: optimization guide, preemption",),
-    advice=("fewer_running", "more_cache", "more_replicas"),
-)
+)  # fmt: skip

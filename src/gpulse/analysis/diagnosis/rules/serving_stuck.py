@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from ...readings import STUCK_AFTER, activity
-from ..rule import DiagnosisRule, above, found, seen, served
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, above, seen, served
 
 
-def _judge(case: Case) -> Verdict | None:
-    said = served(case.load)
+def _judge(span: Span) -> Verdict | None:
+    said = served(span)
     if said is None or activity(said.last) != "stuck":
         return None
     evidence = [
@@ -20,17 +15,12 @@ def _judge(case: Case) -> Verdict | None:
         seen("running", said.last.running),
         seen("waiting", said.last.waiting),
     ]
-    return found(case.load, "serving_stuck", "high", evidence, advice=RULE.advice)
+    return RULE.found(span, "high", evidence)
 
 
 RULE = DiagnosisRule(
-    "serving_stuck",
-    "fault",
-    "window",
-    _judge,
-    needs=("serving",),
+    "serving_stuck", "fault", "window", _judge, needs=("serving",), advice=("server_log", "rank_stacks", "check_peers"),
     signature=f"A model server has running or waiting requests, and none of its counters has grown for {STUCK_AFTER:.0f} s.",
     blind="Servers without counters (Ollama). A single prompt that takes longer than that looks the same.",
     sources=("gpulse: by the server's own counters, not by utilization",),
-    advice=("server_log", "rank_stacks", "check_peers"),
-)
+)  # fmt: skip

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..load import Load
 from ..parts import pauses, wait_causes
-from ..rule import DiagnosisRule, above, found, seen
+from ..rule import DiagnosisRule, Span, Verdict, above, median, seen
 from ..window import TRACE_STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from ....model.verdict import Confidence, Verdict
-    from ..rule import Case
 
 GAP = 0.8  # seconds without any work
 LOST = 0.05  # of the time
@@ -24,133 +20,118 @@ STRETCH = 1.5  # seconds of work between two gaps
 WRITE = 20e6  # bytes per second
 
 
-def _judge(case: Case) -> Verdict | None:
-    load = case.load
-    gaps = stall_gaps(load)
+def _judge(span: Span) -> Verdict | None:
+    gaps = stall_gaps(span)
     lost = sum(end - start for start, end in gaps)
-    share = lost / load.seconds if load.seconds > 0 else 0.0
-    if not gaps or not LOST <= share <= MOST or _between(load, gaps) < WORKING:
+    share = lost / span.seconds if span.seconds > 0 else 0.0
+    if not gaps or not LOST <= share <= MOST or _between(span, gaps) < WORKING:
         return None
-    if (load.seconds - lost) / len(gaps) < STRETCH:
+    if (span.seconds - lost) / len(gaps) < STRETCH:
         return None
-    inside, outside = _write_rates(load, gaps)
+    inside, outside = _write_rates(span, gaps)
     writes = inside >= WRITE and inside >= 2 * outside
-    if len(gaps) < 2 and not writes:
+    prepares = (
+        span.workers >= 1 and span.cpu_workers >= 0.7 * span.workers
+    )  # busy all the time: the pauses wait for data
+    if not writes and (len(gaps) < 2 or prepares):
         return None
-    if not writes and _prepares(load):
-        return None
-    return _verdict(load, gaps, share, inside if writes else None)
+    return _verdict(span, gaps, share, inside if writes else None)
 
 
-def stall_gaps(load: Load) -> list[tuple[float, float]]:
+def stall_gaps(span: Span) -> list[tuple[float, float]]:
     """Return the pauses between work, as pairs of start and end in seconds since 1970."""
-    edge = 0.5 * load.interval + TRACE_STEP
-    first, last = load.start_time + edge, load.end_time - edge
-    return [(start, end) for start, end in pauses(load, GAP) if start > first and end < last]
+    edge = 0.5 * span.interval + TRACE_STEP
+    first, last = span.start_time + edge, span.end_time - edge
+    return [(start, end) for start, end in pauses(span, GAP) if start > first and end < last]
 
 
-def _verdict(load: Load, gaps: list[tuple[float, float]], share: float, written: float | None) -> Verdict:
-    lengths = sorted(end - start for start, end in gaps)
-    periods = sorted(later - earlier for (earlier, _), (later, _) in pairwise(gaps))
-    period = periods[len(periods) // 2] if periods else None
-    cause = "checkpoint" if written is not None else _cause(load, gaps)
+def _verdict(span: Span, gaps: list[tuple[float, float]], share: float, written: float | None) -> Verdict:
+    length = median([end - start for start, end in gaps])
+    period = median([later - earlier for (earlier, _), (later, _) in pairwise(gaps)])
+    cause = _cause(span, gaps) if written is None else "checkpoint"
     evidence = [
         above("gap_share", 100 * share, 100 * LOST),
-        above("gap_seconds", lengths[len(lengths) // 2], GAP),
+        above("gap_seconds", length, GAP),
         seen("gap_count", float(len(gaps))),
         seen("period", period),
         above("write_rate", written, WRITE) if written is not None else None,
     ]
-    confidence: Confidence = "low" if len(gaps) < 2 else "high" if written is not None else "medium"
-    advice = ("async_checkpoint", "local_checkpoint", "checkpoint_less") if written is not None else RULE.advice
-    kind = "checkpoint" if written is not None else "pause"
-    return found(
-        load, "stalls", confidence, evidence, advice=advice, period=period, kind=kind, lost=share, cause=cause,
-        length=lengths[len(lengths) // 2],
+    kind = "pause" if written is None else "checkpoint"
+    advice = RULE.advice if written is None else ("async_checkpoint", "local_checkpoint", "checkpoint_less")
+    return RULE.found(
+        span, "low" if len(gaps) < 2 else "medium" if written is None else "high", evidence, advice=advice,
+        period=period, kind=kind, lost=share, cause=cause, length=length,
     )  # fmt: skip
 
 
-def _inside(load: Load, gaps: Sequence[tuple[float, float]]) -> list[int]:
+def _inside(span: Span, gaps: Sequence[tuple[float, float]]) -> list[int]:
     """Return the places of the samples whose time lies in a pause for the most part."""
-    times, weights = load.gpu.times, load.gpu.weights
-    found_places = []
-    for at in range(load.first, load.end):
+    times, weights = span.gpu.times, span.gpu.weights
+    places = []
+    for at in range(span.first, span.end):
         start, end = times[at] - weights[at], times[at]
         shared = sum(max(0.0, min(end, last) - max(start, first)) for first, last in gaps)
         if shared >= 0.5 * (end - start) > 0:
-            found_places.append(at)
-    return found_places
+            places.append(at)
+    return places
 
 
-def _cause(load: Load, gaps: Sequence[tuple[float, float]]) -> str:
+def _cause(span: Span, gaps: Sequence[tuple[float, float]]) -> str:
     """Return the part of a budget that the pauses are: what the thread did during them."""
     causes: dict[str, float] = {}
-    for at in _inside(load, gaps):
-        for part, share in wait_causes(Load(load.gpu, at, at + 1, load.active)).items():
-            causes[part] = causes.get(part, 0.0) + share * load.gpu.weights[at]
+    for at in _inside(span, gaps):
+        for part, share in wait_causes(Span(span.gpu, at, at + 1, span.active)).items():
+            causes[part] = causes.get(part, 0.0) + share * span.gpu.weights[at]
     return max(causes, key=lambda part: causes[part], default="unexplained")
 
 
-def _between(load: Load, gaps: Sequence[tuple[float, float]]) -> float:
+def _between(span: Span, gaps: Sequence[tuple[float, float]]) -> float:
     """Return the busy share of the time outside the gaps, in per cent."""
-    outside = load.seconds - sum(end - start for start, end in gaps)
-    worked = max(load.mean("sm_active") or 0.0, load.mean("utilization") or 0.0) * load.seconds
+    outside = span.seconds - sum(end - start for start, end in gaps)
+    worked = max(span.mean("sm_active") or 0.0, span.mean("utilization") or 0.0) * span.seconds
     return min(100.0, worked / outside) if outside > 0 else 0.0
 
 
-def _write_rates(load: Load, gaps: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _write_rates(span: Span, gaps: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return how fast the program, or else the machine, writes within the gaps and outside them."""
-    near = set(_inside(load, gaps))
-    near |= {at + 1 for at in near if at + 1 < load.end}  # what was written counts when it is read
+    near = set(_inside(span, gaps))
+    near |= {at + 1 for at in near if at + 1 < span.end}  # what was written counts when it is read
     sums, times = [0.0, 0.0], [0.0, 0.0]
-    own = _writes(load)
-    for at in range(load.first, load.end):
+    own = _writes(span)
+    for at in range(span.first, span.end):
         place = 0 if at in near else 1
-        sums[place] += own.get(at, 0.0) * load.gpu.weights[at]
-        times[place] += load.gpu.weights[at]
-    rates = [area / seconds if seconds > 0 else 0.0 for area, seconds in zip(sums, times, strict=True)]
-    return rates[0], rates[1]
+        sums[place] += own.get(at, 0.0) * span.gpu.weights[at]
+        times[place] += span.gpu.weights[at]
+    inside, outside = (area / seconds if seconds > 0 else 0.0 for area, seconds in zip(sums, times, strict=True))
+    return inside, outside
 
 
-def _writes(load: Load) -> dict[int, float]:
-    main = load.main
-    disk = load.gpu.host["disk_write"]
+def _writes(span: Span) -> dict[int, float]:
+    main = span.main
+    disk = span.gpu.host["disk_write"]
     own = [] if main is None else main.known("tree_write")
     if own and max(own) < 1e6:
         return {}  # what the machine writes is not the program's
-    rates = {at: disk[at] or 0.0 for at in range(load.first, load.end)}
-    if main is not None:
-        for at, value in zip(main.at, main.values["tree_write"], strict=True):
-            if value is not None and at in rates:
-                rates[at] = max(rates[at], value)
+    rates = {at: disk[at] or 0.0 for at in range(span.first, span.end)}
+    for at, value in () if main is None else main.between("tree_write", span.first, span.end):
+        rates[at] = max(rates[at], value)
     return rates
 
 
-def _prepares(load: Load) -> bool:
-    """Tell whether loader workers are busy all the time: then the pauses are waits for data."""
-    return load.workers >= 1 and load.cpu_workers >= 0.7 * load.workers
-
-
 RULE = DiagnosisRule(
-    "stalls",
-    "feeding",
-    "phase",
-    _judge,
-    part="checkpoint",
-    needs=("utilization_trace, or utilization every second",),
+    "stalls", "feeding", "phase", _judge, part="checkpoint", needs=("utilization_trace, or utilization every second",),
+    advice=("async_checkpoint", "evaluate_less", "log_async"),
     signature=(
-        f"Pauses of {GAP:g} s or more without any kernel or copy take {100 * LOST:.0f} to {100 * MOST:.0f} "
-        f"% of the time, at least twice or with writes to "
-        f"storage of {WRITE / 1e6:.0f} MB/s, while the stretches between them last {STRETCH:g} s or more "
-        f"and keep the GPU {WORKING:.0f} % busy."
+        f"Pauses of {GAP:g} s or more without any kernel or copy take {100 * LOST:.0f} to {100 * MOST:.0f} % of the "
+        f"time, at least twice or with writes to storage of {WRITE / 1e6:.0f} MB/s, while the stretches between them "
+        f"last {STRETCH:g} s or more and keep the GPU {WORKING:.0f} % busy."
     ),
     blind=(
-        "Without the driver's own samples, pauses shorter than the sampling interval are not seen. Without writes in the pauses, "
-        "evaluation on the CPU, logging, data loading between epochs and waits for other ranks look alike."
+        "Without the driver's own samples, pauses shorter than the sampling interval are not seen. Without writes in "
+        "the pauses, evaluation on the CPU, logging, data loading between epochs and waits for other ranks look alike."
     ),
     sources=(
         "ICSE 2024 study: model checkpointing, 16.4 % of the issues; one job lost 96 s of every 168 s",
         "SageMaker Debugger StepOutlier",
     ),
-    advice=("async_checkpoint", "evaluate_less", "log_async"),
-)
+)  # fmt: skip

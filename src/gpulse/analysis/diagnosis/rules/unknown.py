@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import WAIT, DiagnosisRule, found, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import WAIT, DiagnosisRule, Span, Verdict, facts
 
 SHORTEST = 3.0  # seconds of samples below which nothing else is said
 SAMPLES = 5  # below which nothing is said of what a program does
@@ -22,43 +17,29 @@ _ADVICE = {
 }
 
 
-def _judge(case: Case) -> Verdict | None:
-    load = case.load
-    kind = _kind(case)
-    evidence = [
-        seen("busy", load.busy),
-        seen("sm_active", load.mean("sm_active")),
-        seen("tensor_active", load.mean("tensor_active")),
-        seen("dram_active", load.mean("dram_active")),
-        seen("integer_active", load.mean("integer_active")),
-        seen("cpu_main", load.cpu_main),
-        seen("power_draw", load.mean("power_draw")),
-    ]
-    return found(load, "unknown", "low", evidence, advice=_ADVICE[kind], kind=kind, interval=load.interval)
+def _judge(span: Span) -> Verdict | None:
+    kind = _kind(span)
+    counters = ("sm_active", "tensor_active", "dram_active", "integer_active")
+    evidence = facts(span, "busy", *counters, "cpu_main", "power_draw")
+    return RULE.found(span, "low", evidence, advice=_ADVICE[kind], kind=kind, interval=span.interval)
 
 
-def _kind(case: Case) -> str:
-    load = case.load
-    if load.seconds < SHORTEST or load.end - load.first < SAMPLES:
+def _kind(span: Span) -> str:
+    if span.seconds < SHORTEST or span.end - span.first < SAMPLES:
         return "short"
-    if load.busy is None:
+    if span.busy is None:
         return "blind"
-    if not case.worked and load.tracks:
+    if not span.worked and span.tracks:
         return "starting"
-    if load.parts.get("unexplained", 0.0) >= WAIT:
-        return "no_children" if load.tracks else "no_processes"
-    return "mixed" if load.detailed else "no_counters"
+    if span.parts.get("unexplained", 0.0) >= WAIT:
+        return "no_children" if span.tracks else "no_processes"
+    return "mixed" if span.detailed else "no_counters"
 
 
 RULE = DiagnosisRule(
-    "unknown",
-    "rest",
-    "phase",
-    _judge,
-    part="unexplained",
-    needs=(),
+    "unknown", "rest", "phase", _judge, part="unexplained", needs=(),
+    advice=("watch_longer", "watch_processes", "profile_kernel", "synthetic_data", "check_device", "doctor"),
     signature="No other rule applies, there are too few samples, or what would tell was not read: processes, their workers, counters.",
     blind="An honest answer: it names what is missing, and the advice names what would tell.",
     sources=("DS-Analyzer: compare synthetic, cached and real data",),
-    advice=("watch_longer", "watch_processes", "profile_kernel", "synthetic_data", "check_device", "doctor"),
-)
+)  # fmt: skip

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from ....model.condition import xid_of
-from ..rule import DiagnosisRule, found, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ....model.verdict import Verdict
-    from ..rule import Case
+from ..rule import DiagnosisRule, Span, Verdict, seen
 
 
-def _judge(case: Case) -> Verdict | None:
-    codes = list(dict.fromkeys(int(value) for value in case.gpu.columns["xid_last"] if value is not None))
-    if not codes or any(row.state == "lost" for row in case.gpu.rows):
+def _judge(span: Span) -> Verdict | None:
+    codes = list(dict.fromkeys(int(value) for value in span.gpu.columns["xid_last"] if value is not None))
+    if not codes or any(row.state == "lost" for row in span.gpu.rows):
         return None
     worst = min(codes, key=lambda code: (xid_of(code).severity != "critical", -codes.index(code)))
     serious = xid_of(worst).severity == "critical"
-    return found(
-        case.load,
-        "xid",
+    return RULE.found(
+        span,
         "high",
         [seen("xid_last", tuple(float(code) for code in codes))],
         advice=RULE.advice if serious else ("xid",),
@@ -29,13 +23,8 @@ def _judge(case: Case) -> Verdict | None:
 
 
 RULE = DiagnosisRule(
-    "xid",
-    "fault",
-    "window",
-    _judge,
-    needs=("xid_last",),
+    "xid", "fault", "window", _judge, needs=("xid_last",), advice=("xid", "kernel_log"),
     signature="The driver reported an XID. Codes that end a program and leave the GPU as good as before are told beside the verdict.",
     blind="An XID that was reported before gpulse started is not seen; the kernel log has it.",
     sources=("NVIDIA XID catalog (immediate action per code)",),
-    advice=("xid", "kernel_log"),
-)
+)  # fmt: skip
