@@ -56,6 +56,8 @@ def test_a_part_and_its_total_are_in_one_unit(count: int, total: int) -> None:
     [
         ("512", 512),
         ("1.5GiB", 1.5 * (1 << 30)),
+        ("2kB", 2000),
+        ("2KiB", 2048),
         ("300 MB", 300e6),
         ("300mib", 300 << 20),
         (" 2 t ", 2 << 40),
@@ -70,7 +72,17 @@ def test_sizes_are_read(text: str, count: float) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0s"), (45.9, "45s"), (60, "1m00s"), (725, "12m05s"), (12000, "3h20m"), (187200, "2d04h"), (-5, "0s")],
+    [
+        (0, "0s"),
+        (45.9, "45s"),
+        (60, "1m00s"),
+        (725, "12m05s"),
+        (3600, "1h00m"),
+        (12000, "3h20m"),
+        (86400, "1d00h"),
+        (187200, "2d04h"),
+        (-5, "0s"),
+    ],
 )
 def test_durations_are_written_in_their_two_largest_parts(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text

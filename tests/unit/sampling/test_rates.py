@@ -31,8 +31,8 @@ def test_the_scale_makes_shares_of_time() -> None:
 
 def test_counts_too_close_to_each_other_are_one_count() -> None:
     rates = Rates()
-    times = [(0.0, 0), (1.0, 10), (1.01, 40), (1.02, 50), (2.0, 60)]
-    assert [rates.rate("x", Counter(value, at, apart=0.05)) for at, value in times] == [None, 10, 10, 10, 50]
+    times = [(0.0, 0), (1.0, 10), (1.01, 40), (1.02, 50), (2.0, 60), (2.5, 70)]
+    assert [rates.rate("x", Counter(value, at, apart=0.5)) for at, value in times] == [None, 10, 10, 10, 50, 20]
 
 
 def test_a_first_count_has_no_rate() -> None:
