@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,26 +29,23 @@ _PATIENCE = 60.0
 
 
 def install(folder: Path) -> Path:
-    """Install this checkout as users do, without its dependencies, and return the prefix."""
-    prefix = folder / "prefix"
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "--ignore-installed",
-    ]
-    done = subprocess.run(
-        [*command, "--no-warn-script-location", f"--prefix={prefix}", str(ROOT)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return prefix
+    """Install this checkout as users do, without its dependencies, and return the prefix; pip does it once for all test processes."""
+    run = folder.parents[1] if "PYTEST_XDIST_WORKER" in os.environ else folder.parent
+    first = run / "installed"
+    with (run / "installed.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not first.exists():
+            options = [
+                "--quiet",
+                "--no-deps",
+                "--no-build-isolation",
+                "--ignore-installed",
+                "--no-warn-script-location",
+            ]
+            command = [sys.executable, "-m", "pip", "install", *options, f"--prefix={first}", str(ROOT)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+    return Path(shutil.copytree(first, folder / "prefix"))
 
 
 def surroundings(prefix: Path, folder: Path, **more: str) -> dict[str, str]:

@@ -150,9 +150,9 @@ def test_200_clients_that_do_not_read_cost_little_and_block_nobody(tmp_path: Pat
         before = server.memory()
         stalled = [server.stream(small=True) for _ in range(200)]
         with StreamOf(server) as stream:
-            samples = stream.events(100, "sample")
+            samples = stream.events(50, "sample")  # 500 kB for each that does not read, more than a socket holds
         numbers = [int(id.rpartition("-")[2]) for id, _, _ in samples]
-        assert numbers == list(range(numbers[0], numbers[0] + 100))
+        assert numbers == list(range(numbers[0], numbers[0] + 50))
         assert server.get("/healthz")[0] == 200
         assert server.memory() - before < 60
         code, seconds = server.end()

@@ -10,5 +10,5 @@ from bench.streams import soak
 
 
 def test_memory_stays_where_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    memory = soak(1200, clients=20)
-    assert max(memory) - memory[2] < 2.0  # MB, once all that is kept is there; each sample is 10 KB of text
+    memory = soak(900, clients=10)
+    assert max(memory) - memory[4] < 2.0  # MB, once all that is kept is there; each sample is 10 KB of text
