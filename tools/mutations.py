@@ -39,7 +39,7 @@ MUTATIONS = [
     Mutation('"near temperature limit", "warn"', '"near temperature limit", "info"', "unit/model unit/analysis/alerts"),
     Mutation('"too hot", "critical"', '"too hot", "warn"', "unit/model unit/analysis unit/present"),
     Mutation('"batch too small", "warn"', '"batch too small", "info"', "unit/model unit/analysis/diagnosis unit/present"),
-    Mutation('"host_bound", "waiting for one thread"', '"host_bound", "waiting for a thread"', "unit/present unit/analysis/diagnosis unit/surfaces"),
+    Mutation('"host_bound", "waiting for one thread"', '"host_bound", "waiting for a thread"', "unit/present unit/surfaces"),
     Mutation('"GPU responds again", "good"', '"GPU responds again", "warn"', "unit/model unit/present"),
     Mutation("warn=80, critical=90", "warn=90, critical=95", "unit/present unit/model unit/surfaces/status"),
     Mutation("exit_code = 3", "exit_code = 1", "unit/test_errors.py e2e/test_command_line.py"),
