@@ -1,5 +1,6 @@
 """Live data for any number of clients: one sampler, its samples as bytes, and requests about the present and the past.
 
-hub (threads: snapshots → bytes), wire (payloads), api and past (worker threads: requests → JSON), machine (all of it for one machine).
+hub (threads: snapshots → bytes), clients (event loops: bytes → clients), wire (payloads), api and past (worker
+threads: requests → JSON), machine (all of it for one machine).
 May import: everything below. Never here: a web framework; the surfaces `web` and `jupyter` bring their own.
 """

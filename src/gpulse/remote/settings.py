@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from ..model.fleet import FleetSnapshot
     from .fleet import Feed
 
-EXAMPLE = """\
-# The machines of `gpulse fleet`. All tables are optional; token and password files should be readable by you only.
-ssh = ["gpu[01-16]", "box"]
-
-[[url]]
-address = "http://gpu1:9440"
-token_file = "~/.config/gpulse/gpu1.token"
-
-[[prometheus]]
-address = "https://prometheus.example.org"
-user = "ada"                     # or token_file
-password_file = "~/.config/gpulse/prometheus.password"
-ca_file = "/etc/ssl/our-ca.pem"
-match = 'cluster="main"'         # only series with these labels
-headers = { "X-Scope-OrgID" = "lab" }
-"""
 _TEXTS = ("address", "token_file", "user", "password_file", "ca_file")
 _KEYS = {"url": (*_TEXTS, "headers"), "prometheus": (*_TEXTS, "match", "headers")}
 
@@ -48,34 +32,41 @@ def fleet_path(environ: Mapping[str, str] = os.environ) -> str:
 
 def read_feeds(path: str, interval: float) -> list[Feed]:
     """Return the feeds of a file, none if it does not exist; raises ConfigError, naming the file and the key."""
-    from .prometheus import PrometheusFeed
-    from .ssh import SshFeed
-    from .urls import UrlFeed
-
     tables = read_config(path)
     for key in tables:
         if key not in ("ssh", *_KEYS):
             raise ConfigError(f"{path}: unknown key {key!r};", "choose from ssh, url and prometheus.")
-    feeds: list[Feed] = []
-    names = tables.get("ssh", [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"{path}: ssh is not a list of texts;", 'write it as ssh = ["gpu[01-16]"].')
-    if hosts := parse_hosts(",".join(names)):
-        feeds.append(SshFeed(hosts, interval))
-    if urls := [_url(entry, path, "url") for entry in _entries(tables, "url", path)]:
-        feeds.append(UrlFeed(urls, interval))
+    urls = [_url(entry, path, "url") for entry in _entries(tables, "url", path)]
     entries = _entries(tables, "prometheus", path)
-    feeds += [PrometheusFeed(_url(entry, path, "prometheus"), interval, entry.get("match", "")) for entry in entries]
-    return feeds
+    servers = [(_url(entry, path, "prometheus"), entry.get("match", "")) for entry in entries]
+    return _feeds(_ssh_hosts(tables, path), urls, servers, interval)
 
 
 def read_hosts(path: str) -> list[str]:
     """Return the names of all machines of a file, for others to scrape; none if it does not exist. Raises ConfigError."""
     tables = read_config(path)
-    names = (
-        [name for name in tables.get("ssh", []) if isinstance(name, str)] if isinstance(tables.get("ssh"), list) else []
-    )
-    return [*parse_hosts(",".join(names)), *(_url(entry, path, "url").host for entry in _entries(tables, "url", path))]
+    urls = (_url(entry, path, "url").host for entry in _entries(tables, "url", path))
+    return [*_ssh_hosts(tables, path), *urls]
+
+
+def _ssh_hosts(tables: Mapping[str, Any], path: str) -> list[str]:
+    names = tables.get("ssh", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{path}: ssh is not a list of texts;", 'write it as ssh = ["gpu[01-16]"].')
+    return parse_hosts(",".join(names))
+
+
+def _feeds(
+    hosts: Sequence[str], urls: Sequence[Url], servers: Iterable[tuple[Url, str]], interval: float
+) -> list[Feed]:
+    """Return the feeds of hosts over ssh, of machines with `gpulse serve`, and of Prometheus servers, each with a matcher."""
+    from .prometheus import PrometheusFeed
+    from .ssh import SshFeed
+    from .urls import UrlFeed
+
+    feeds: list[Feed] = [SshFeed(hosts, interval)] if hosts else []
+    feeds += [UrlFeed(urls, interval)] if urls else []
+    return feeds + [PrometheusFeed(server, interval, matcher) for server, matcher in servers]
 
 
 def read_secret(path: str, what: str) -> str:
@@ -190,7 +181,6 @@ def fleet(
     VictoriaMetrics; `token` is sent to the last two. Without any of them, `file` or fleet.toml beside the settings names the machines.
     Raises UsageError if there are none; a machine that cannot be read is no error.
     """
-
     feeds = named_feeds(ssh, url, prometheus, token, timeout)
     if file is not None or not feeds:
         feeds += read_feeds(file or fleet_path(), timeout)
@@ -205,15 +195,6 @@ def named_feeds(
     ssh: str | Sequence[str], url: str | Sequence[str], prometheus: str | None, token: str, interval: float
 ) -> list[Feed]:
     """Return the feeds for machines that were named one by one."""
-    from .prometheus import PrometheusFeed
-    from .ssh import SshFeed
-    from .urls import Url, UrlFeed
-
-    feeds: list[Feed] = []
-    if hosts := parse_hosts(ssh if isinstance(ssh, str) else ",".join(ssh)):
-        feeds.append(SshFeed(hosts, interval))
-    if url:
-        feeds.append(UrlFeed([Url(one, token) for one in ([url] if isinstance(url, str) else url)], interval))
-    if prometheus:
-        feeds.append(PrometheusFeed(Url(prometheus, token), interval))
-    return feeds
+    urls = [Url(one, token) for one in ([url] if isinstance(url, str) else url)] if url else []
+    servers = [(Url(prometheus, token), "")] if prometheus else []
+    return _feeds(parse_hosts(ssh if isinstance(ssh, str) else ",".join(ssh)), urls, servers, interval)

@@ -59,6 +59,7 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
         machines = {"": LiveMachine(self._settings(source)), "demo/": LiveMachine(self._settings("demo", history=""))}
         self.settings["gpulse_machines"] = machines
         self.settings["gpulse_workers"] = Workers()
+        self.settings["gpulse_clients"] = {}  # StreamClients by hub
         self.settings["gpulse_kernels"] = KernelWatch(
             lambda: kernel_pids(self.serverapp.kernel_manager),
             lambda kernel: connection_file(self.serverapp.kernel_manager, kernel),

@@ -19,8 +19,9 @@ from jupyter_server.utils import ensure_async
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from ...live.api import LARGEST_DECISION, QUESTIONS, decide
+from ...live.clients import StreamClient, StreamClients
 from ...live.parameters import Parameter, Refusal, count, read, timestamp
-from ...live.wire import compact, message
+from ...live.wire import compact
 from ...store.cell_log import CellSpan
 from .kernels import Kernel
 
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 RESOURCE = "gpulse"  # the name that Jupyter authorizers see
-_KEEP_ALIVE = 15.0  # seconds of silence after which a comment is sent, so that proxies keep the connection
-_LAG = 64  # samples a client may lag behind before its stream ends; it reconnects and gets them again
 _AT_ONCE = 4  # requests answered concurrently, one thread each
 _SPAN = 3600.0  # seconds shown when nobody says since when
 _MOST_CELLS = 200  # in one message of a browser
@@ -194,8 +193,7 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
         """Start sending."""
         super().open()
         self._machine: LiveMachine = self.settings["gpulse_machines"][demo or ""]
-        self._changed = asyncio.Event()
-        self._gone = False
+        self._client = StreamClient()
         self._serving = asyncio.ensure_future(self._serve())
 
     def on_message(self, message: str | bytes) -> None:
@@ -203,51 +201,27 @@ class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: 
 
     def on_close(self) -> None:
         """Stop sampling for this client."""
-        self._gone = True
-        self._changed.set()
+        self._client.leave()
         self._machine.leave(self)
 
     async def _serve(self) -> None:
         try:
             hub = (await workers_of(self).work(self._machine.open)).hub
-            if self._gone:
+            if self._client.gone:
                 return
             self._machine.enter(self, _seconds(self.get_argument("interval", "")))
-            self._changed = workers_of(self).join(hub)
-            try:
-                await self._send(hub)
-            finally:
-                workers_of(self).part(hub, self._changed)
+            clients: dict[Hub, StreamClients] = self.settings["gpulse_clients"]
+            if hub not in clients:
+                clients[hub] = StreamClients(hub)
+            await clients[hub].serve(self._client, self.get_argument("last", ""), self._write)
         except (Refusal, WebSocketClosedError):
             pass  # the page learns the reason from its other requests
         finally:
             self._machine.leave(self)
             self.close()
 
-    async def _send(self, hub: Hub) -> None:
-        at, text = self._beginning(hub)
-        await self._write(text)
-        allowed = max(_LAG, hub.number - at)
-        while not (self._gone or hub.over or hub.number - at > allowed):
-            self._changed.clear()
-            for entry in hub.after(at):
-                await self._write(entry.data)  # waits while the client does not read
-                at = entry.number
-            try:
-                await asyncio.wait_for(self._changed.wait(), _KEEP_ALIVE)
-            except asyncio.TimeoutError:
-                await self._write(b": still here\n\n")
-
-    def _beginning(self, hub: Hub) -> tuple[int, bytes]:
-        """Return the number of the sample to continue after, and the first message."""
-        last = self.get_argument("last", "")
-        if not last:
-            return hub.greeting()
-        at, hole = hub.resume(last)
-        return at, b"" if hole is None else message("hole", {"from": round(hole, 3)})
-
     async def _write(self, data: bytes) -> None:
-        if data and not self._gone:
+        if not self._client.gone:
             await self.write_message(data.decode())
 
 
@@ -267,12 +241,10 @@ def _seconds(text: str) -> float | None:
 
 
 class Workers:
-    """Runs blocking calls in threads and wakes the open streams; a hub wakes the event loop once for all of them."""
+    """Runs blocking calls in threads."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_AT_ONCE, "gpulse-jupyter")
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waking: dict[int, set[asyncio.Event]] = {}
 
     def begin(self, job: Callable[[], object]) -> None:
         """Run a blocking call in a thread without waiting for it."""
@@ -281,32 +253,6 @@ class Workers:
     def work(self, job: Callable[[], T]) -> Awaitable[T]:
         """Run a blocking call in a thread; await the result."""
         return asyncio.wrap_future(self._threads.submit(job))
-
-    def join(self, hub: Hub) -> asyncio.Event:
-        """Return an event that is set whenever the hub has something new."""
-        self._loop = asyncio.get_running_loop()
-        if id(hub) not in self._waking:
-            self._waking[id(hub)] = set()
-            hub.listen(lambda: self._told(hub))
-        event = asyncio.Event()
-        self._waking[id(hub)].add(event)
-        return event
-
-    def part(self, hub: Hub, event: asyncio.Event) -> None:
-        """Stop setting the event."""
-        self._waking[id(hub)].discard(event)
-
-    def _told(self, hub: Hub) -> None:
-        """Wake the loop; called in the hub's thread."""
-        if self._loop is not None and self._waking[id(hub)]:
-            try:
-                self._loop.call_soon_threadsafe(self._wake, hub)
-            except RuntimeError:
-                pass  # the loop has just ended
-
-    def _wake(self, hub: Hub) -> None:
-        for event in self._waking[id(hub)]:
-            event.set()
 
 
 def kernel_pids(manager: Any) -> dict[str, int | None]:
