@@ -20,9 +20,10 @@ def parameters(value: object) -> str:
         found = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    names = [
-        f"{str(one).split(':')[0].split('=')[0].strip()}{'=' if one.default is not one.empty else ''}" for one in found
+    shown = [
+        str(one).split(":")[0].split("=")[0].strip() + ("=" if one.default is not one.empty else "") for one in found
     ]
+    names = ["*" * name.count("*") or name for name in shown]  # what collects the rest has a name only inside
     return f"({', '.join(name for name in names if name != 'self')})"
 
 
