@@ -6,6 +6,8 @@ Values may be wrong or missing; the sampler checks them against the catalog.
 
 from __future__ import annotations
 
+from .. import value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -113,20 +115,14 @@ class Device:
         raise NotImplementedError
 
 
-class Relative:
+class Relative(value.Value):
     """A process on the way from init to a process that uses a GPU; its command line has secrets masked."""
 
-    __slots__ = ("command", "name", "parent", "pid", "user")
-
-    def __init__(self, pid: int, parent: int, name: str, command: str = "", user: str = "") -> None:
-        self.pid = pid
-        self.parent = parent
-        self.name = name
-        self.command = command
-        self.user = user
-
-    def __repr__(self) -> str:
-        return f"Relative({self.pid} of {self.parent}: {self.name})"
+    pid: int
+    parent: int
+    name: str
+    command: str = ""
+    user: str = ""
 
 
 class Machine:

@@ -8,6 +8,7 @@ import socket
 import stat
 import time
 
+from ..value import Value
 from .files import read_bytes, read_text
 
 TYPE_CHECKING = False
@@ -32,22 +33,17 @@ _RANK = re.compile(
 _DEAD = re.compile(r"Process (\d+) on node (\S+) managing GPU (\S+)")
 
 
-class Laggard:
+class Laggard(Value):
     """A rank that others wait for: it has done `done` operations of a `collective`, others `others`. A rank that does not respond has
     no collective; `rank`, `pid` and `node` are None or empty where they are not told.
     """
 
-    __slots__ = ("collective", "done", "node", "others", "pid", "rank")
-
-    def __init__(
-        self, rank: int | None, collective: str, done: int, others: int, pid: int | None = None, node: str = ""
-    ) -> None:
-        self.rank = rank
-        self.collective = collective
-        self.done = done
-        self.others = others
-        self.pid = pid
-        self.node = node
+    rank: int | None
+    collective: str
+    done: int
+    others: int
+    pid: int | None = None
+    node: str = ""
 
 
 def laggards(pids: Iterable[int]) -> list[Laggard]:

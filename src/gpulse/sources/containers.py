@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import re
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
@@ -73,15 +75,12 @@ _ROOM = 1 << 24  # bytes the kubelet may send at once; a node with hundreds of p
 _PATIENCE = 1.0
 
 
-class Assignment:
+class Assignment(Value):
     """Who was given a device: namespace, pod and container."""
 
-    __slots__ = ("container", "namespace", "pod")
-
-    def __init__(self, namespace: str, pod: str, container: str) -> None:
-        self.namespace = namespace
-        self.pod = pod
-        self.container = container
+    namespace: str
+    pod: str
+    container: str
 
 
 def pod_resources(path: str = SOCKET) -> dict[str, list[Assignment]] | None:

@@ -6,6 +6,7 @@ import os
 import time
 from functools import lru_cache
 
+from ..value import Value
 from .base import Counter, Facts
 from .files import names, read_bytes, read_text
 
@@ -284,16 +285,13 @@ _EVERY = 1.9  # seconds between two walks over /proc, which take about 10 ms per
 _LONGEST = 400  # characters of a command
 
 
-class TopProcess:
+class TopProcess(Value):
     """One of the top processes: `cpu` in percent of one core, `memory` in bytes, `role` gpu, worker or other."""
 
-    __slots__ = ("cpu", "memory", "pid", "role")
-
-    def __init__(self, pid: int, cpu: float, memory: int, role: str) -> None:
-        self.pid = pid
-        self.cpu = cpu
-        self.memory = memory
-        self.role = role
+    pid: int
+    cpu: float
+    memory: int
+    role: str
 
 
 class TopProcesses:

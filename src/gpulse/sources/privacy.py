@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,14 +19,11 @@ USERS = ("name", "number")
 _MARK = b"privacy"  # a file without it need not be parsed: that takes longer than a sample
 
 
-class Privacy:
+class Privacy(Value):
     """What is told of others' processes: `commands` whole, only the program, or nothing; `users` by name or by number."""
 
-    __slots__ = ("commands", "users")
-
-    def __init__(self, commands: str = "full", users: str = "name") -> None:
-        self.commands = commands
-        self.users = users
+    commands: str = "full"
+    users: str = "name"
 
     def hides(self, owner: int) -> bool:
         """Return whether the command line of a process of this user is not to be told."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from ..value import Value
 from .base import Counter, Facts, Machine, Relative
 from .files import link, names, read_bytes, read_text
 from .host import TOP_KEYS, TopProcesses, read_host
@@ -33,22 +34,19 @@ _GPU_FILES = ("/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel/")
 _INIT_NAMESPACE = "pid:[4026531836]"  # the kernel always gives this number to the first PID namespace
 
 
-class Stat:
+class Stat(Value):
     """Values from one /proc/PID/stat; times are in clock ticks, `reaped` is the time of children that have ended.
 
     `state` is the kernel's letter for the main thread.
     """
 
-    __slots__ = ("cpu", "name", "parent", "reaped", "resident", "started", "state")
-
-    def __init__(self, name: str, state: str, parent: int, cpu: int, reaped: int, started: int, resident: int) -> None:
-        self.name = name
-        self.state = state
-        self.parent = parent
-        self.cpu = cpu
-        self.reaped = reaped
-        self.started = started
-        self.resident = resident
+    name: str
+    state: str
+    parent: int
+    cpu: int
+    reaped: int
+    started: int
+    resident: int
 
 
 def parse_stat(content: bytes) -> Stat | None:

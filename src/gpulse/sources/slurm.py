@@ -12,6 +12,7 @@ import threading
 import time
 
 from ..errors import GpulseError, UsageError
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,27 +38,21 @@ _TIMES = re.compile(r"^   StartTime=(\d+) EndTime=(\d+|Unknown|N/A) ", re.M)
 _NODE = re.compile(r"^     Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d+) GRES=(\S*)$", re.M)
 
 
-class SlurmJob:
+class SlurmJob(Value):
     """What Slurm knows of a job on this machine; None is unknown. While it runs, `end` is when it will have to."""
 
-    __slots__ = (
-        *("account", "cpus", "end", "gpus", "id", "memory", "name", "node"),
-        *("partition", "start", "state", "user"),
-    )
-
-    def __init__(self, number: str) -> None:
-        self.id = number
-        self.name: str | None = None
-        self.user: str | None = None
-        self.account: str | None = None
-        self.partition: str | None = None
-        self.state: str | None = None
-        self.start: float | None = None
-        self.end: float | None = None
-        self.node: str | None = None
-        self.cpus: int | None = None
-        self.memory: int | None = None
-        self.gpus: tuple[int, ...] | None = None
+    id: str
+    name: str | None = None
+    user: str | None = None
+    account: str | None = None
+    partition: str | None = None
+    state: str | None = None
+    start: float | None = None
+    end: float | None = None
+    node: str | None = None
+    cpus: int | None = None
+    memory: int | None = None
+    gpus: tuple[int, ...] | None = None
 
     @property
     def key(self) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ..base import Device, DeviceSample, cached_attribute
+from ..base import DeviceSample, cached_attribute
 from ..drm.cards import read_link, slot_link
-from ..drm.kernel import Folder, Sensors
+from ..drm.source import CardDevice, CardReading
 from .identity import IDENTITY_KEYS, has_display, identify, is_apu
-from .kfd import read_processes
-from .levels import current_link, highest_link
+from .kfd import MEMORY_KEYS, read_processes
 from .metrics import Throttle, parse_table
-from .readers import READERS, AmdReading, link_of_table
+from .readers import READERS, AmdReading, current_link, highest_link, link_of_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,41 +22,30 @@ if TYPE_CHECKING:
     from .metrics import MetricsTable
 
 DRIVERS = ("amdgpu", "radeon")
-_LINK = frozenset({"pcie_gen", "pcie_width"})
-_LINK_MAX = frozenset({"pcie_gen_max", "pcie_width_max"})
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
 KEYS = (
     frozenset(key for keys, _ in READERS for key in keys)
     | IDENTITY_KEYS
-    | _LINK
-    | _LINK_MAX
+    | {"pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"}
     | {"memory_unified", "throttle_reasons", "display_active", "gpu_instance"}
 )
-_ASLEEP = ("suspended", "suspending")
 
 
-class AmdDevice(Device):
+class AmdDevice(CardDevice):
     """One card of amdgpu or radeon; `nodes` are its KFD nodes, several where it is partitioned."""
 
+    drivers = DRIVERS
+
     def __init__(self, card: Card, index: int, nodes: Sequence[Node], clients: Clients, root: str = "") -> None:
-        self.card = card
+        super().__init__(card, clients, root, card.device, identify(card, index, nodes[0] if nodes else None, root))
         self._nodes = nodes
-        self._clients = clients
-        self._root = root
-        self._files = Folder(card.device)
         self._throttle = Throttle()
         self._plans: dict[Key, list[Callable[[AmdReading], None]]] = {}
-        self.identity: Mapping[str, Value] = identify(card, index, nodes[0] if nodes else None, root)
 
     def parts(self) -> list[Mapping[str, Value]]:
         return [partition.identity for partition in self._partitions]
 
-    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
-        sample = DeviceSample()
-        if self._files.text("power/runtime_status") in _ASLEEP:  # any other file might wake it
-            sample.state = "asleep"
-            sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), "asleep"))
-            return sample
+    def _read_awake(self, sample: DeviceSample, keys: Key, process_keys: Key | None) -> None:
         reading = AmdReading(sample, keys, self._files, self._sensors, self._apu)
         for read in self._plan(keys):
             read(reading)
@@ -68,16 +56,6 @@ class AmdDevice(Device):
             sample.instances = [part.read(keys, reading.table, {}) for part in self._partitions]
         if len(self._nodes) == 1 and "memory_total" in sample.gaps and not self._apu:
             self._read_node_memory(reading)
-        for key in keys:
-            if key not in sample.values and key not in sample.gaps and key not in sample.counters:
-                sample.gaps[key] = "unsupported"
-        self.card.lose(sample, keys)
-        return sample
-
-    def close(self) -> None:
-        """Close all files; a later read opens them again."""
-        self._files.close()
-        self._sensors.close()
 
     def _plan(self, keys: Key) -> list[Callable[[AmdReading], None]]:
         if keys not in self._plans:
@@ -88,14 +66,11 @@ class AmdDevice(Device):
         """Read what needs more than the files of one sample: links, what holds the clocks, the display."""
         keys = reading.keys
         reading.put("memory_unified", self._apu)
-        if keys & _LINK:
-            gen, width = self._link(reading)
-            reading.put("pcie_gen", gen)
-            reading.put("pcie_width", width)
-        if keys & _LINK_MAX:
-            gen, width = self._highest_link(reading)
-            reading.put("pcie_gen_max", gen)
-            reading.put("pcie_width_max", width)
+        for suffix, link in (("", self._link), ("_max", self._highest_link)):
+            if keys & {f"pcie_gen{suffix}", f"pcie_width{suffix}"}:
+                gen, width = link(reading)
+                reading.put(f"pcie_gen{suffix}", gen)
+                reading.put(f"pcie_width{suffix}", width)
         if "throttle_reasons" in keys:
             self._read_throttle(reading)
         if "display_active" in keys:
@@ -103,9 +78,7 @@ class AmdDevice(Device):
 
     def _read_node_memory(self, reading: AmdReading) -> None:
         """Read memory from the compute driver, where the graphics driver's files are not there."""
-        used, total = self._nodes[0].memory()
-        free = None if used is None or total is None else max(0, total - used)
-        for key, value in (("memory_used", used), ("memory_total", total), ("memory_free", free)):
+        for key, value in self._nodes[0].memory().items():
             if value is not None and key in reading.sample.gaps:
                 del reading.sample.gaps[key]
                 reading.put(key, value)
@@ -145,10 +118,6 @@ class AmdDevice(Device):
         sample.processes = read_processes(others, self._root, (), self._apu, process_keys)
 
     # What follows is found out once, by the thread that first needs it and only while the GPU is awake.
-
-    @cached_attribute
-    def _sensors(self) -> Sensors:
-        return Sensors(self.card.device, DRIVERS)
 
     @cached_attribute
     def _apu(self) -> bool:
@@ -199,21 +168,12 @@ class Partition:
         sample = DeviceSample()
         sample.values.update(self.identity)
         sample.processes = processes
-        if keys & {"memory_used", "memory_total", "memory_free"}:
-            used, total = self.node.memory()
-            free = None if used is None or total is None else max(0, total - used)
-            for key, value in (("memory_used", used), ("memory_total", total), ("memory_free", free)):
-                _put(sample, keys, key, value)
+        reading = CardReading(sample, keys)
+        if keys & MEMORY_KEYS:
+            for key, value in self.node.memory().items():
+                reading.put(key, value)
         if "utilization" in keys:
             parts = [] if table is None else table.partitions()
             busy = parts[self._position]["gfx_busy_inst"] if self._position < len(parts) else []
-            _put(sample, keys, "utilization", round(sum(busy) / len(busy), 1) if busy else None)
+            reading.put("utilization", round(sum(busy) / len(busy), 1) if busy else None)
         return sample
-
-
-def _put(sample: DeviceSample, keys: Key, key: str, value: Value | None) -> None:
-    if key in keys:
-        if value is None:
-            sample.gaps[key] = "unsupported"
-        else:
-            sample.values[key] = value

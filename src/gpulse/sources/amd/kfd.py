@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER = "/sys/class/kfd/kfd"
 _MOST_PIDS = 1 << 22
+MEMORY_KEYS = frozenset({"memory_used", "memory_total", "memory_free"})
 
 
 class Node:
@@ -54,11 +55,13 @@ class Node:
         version = self.properties.get("gfx_target_version", 0)
         return version // 10000, version // 100 % 100, version % 100
 
-    def memory(self) -> tuple[int | None, int | None]:
-        """Return bytes in use and in all of the node's first memory bank."""
+    def memory(self) -> dict[str, int | None]:
+        """Return the memory metrics of the node's first memory bank, in bytes."""
         bank = f"{self.path}/mem_banks/0"
-        size = read_properties(f"{bank}/properties").get("size_in_bytes")
-        return read_int(f"{bank}/used_memory"), size
+        used = read_int(f"{bank}/used_memory")
+        total = read_properties(f"{bank}/properties").get("size_in_bytes")
+        free = None if used is None or total is None else max(0, total - used)
+        return {"memory_used": used, "memory_total": total, "memory_free": free}
 
 
 def read_properties(path: str) -> dict[str, int]:

@@ -7,6 +7,8 @@ A field of all ones means that this chip does not have it; so does a field beyon
 
 from __future__ import annotations
 
+from ...value import Value
+
 _SIZES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 HEADER = 4  # u16 structure_size, u8 format_revision, u8 content_revision
 
@@ -152,15 +154,12 @@ ATTRIBUTES = [
 ]
 
 
-class StructField:
+class StructField(Value):
     """Where a field is: its offset, the bytes of one element, and how many there are; 0 means that it is no array."""
 
-    __slots__ = ("count", "offset", "size")
-
-    def __init__(self, offset: int, size: int, count: int) -> None:
-        self.offset = offset
-        self.size = size
-        self.count = count
+    offset: int
+    size: int
+    count: int
 
 
 class StructLayout:

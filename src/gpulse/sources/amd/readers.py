@@ -1,90 +1,166 @@
-"""From amdgpu's files to the metrics of a GPU: one function per file or group of files, called only when asked."""
+"""From amdgpu's files to the metrics of a GPU: one function per metric or group of metrics, called only when asked."""
 
 from __future__ import annotations
 
 from ..base import Counter, cached_attribute
 from ..drm.cards import LANES, generation
+from ..drm.source import CardReading
 from ..files import names, read_text
-from .levels import current_clock, highest_clock
 from .metrics import parse_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...model.metric import Gap, Value
     from ..base import DeviceSample, Key
     from ..drm.kernel import Folder, Sensors
     from .metrics import MetricsTable
 
-_LINKS = ("pcie_bif", "xgmi_wafl")  # blocks whose errors are those of links, not of memory
-_SUFFIX = "_err_count"
-
-
-def read_errors(reading: AmdReading) -> None:
-    """Store the corrected and uncorrected errors of all memory blocks; boards without RAS have neither."""
-    folder = f"{reading.files.path}/ras"
-    files = [name for name in names(folder) if name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX) not in _LINKS]
-    counts = [_counts(read_text(f"{folder}/{name}", 1024) or "") for name in files]
-    for key, word in (("ecc_corrected", "ce"), ("ecc_uncorrected", "ue")):
-        known = [count[word] for count in counts if word in count]
-        reading.put(key, sum(known) if known else None)
-    pages = read_text(f"{folder}/gpu_vram_bad_pages")
-    lines = [line for line in (pages or "").splitlines() if line.lower().startswith("0x")]
-    reading.put("retired_pages_uncorrected", None if pages is None else len(lines))
-
-
-def _counts(text: str) -> dict[str, int]:
-    """Read lines such as `ue: 0`."""
-    found = {}
-    for line in text.splitlines():
-        word, colon, number = line.partition(":")
-        if colon and number.strip().isdecimal() and number.isascii():
-            found[word.strip()] = int(number)
-    return found
-
-
 _JOULES = 2.0**-16  # per count of energy_accumulator since v1_4
 _TICK = 1e-8  # seconds per count of firmware_timestamp
 _BANDWIDTH = (1, 4)  # from this version on, UMC activity is the used share of the memory bandwidth
+_RAS_OF_LINKS = ("pcie_bif", "xgmi_wafl")  # blocks whose errors are those of links, not of memory
+_RAS_COUNT = "_err_count"
 
 
-def _utilization(reading: AmdReading) -> None:
+class AmdReading(CardReading):
+    """One sample and where it comes from: `files` of the device, `sensors`, and the firmware's `table`."""
+
+    def __init__(self, sample: DeviceSample, keys: Key, files: Folder, sensors: Sensors, apu: bool) -> None:
+        super().__init__(sample, keys)
+        self.files = files
+        self.sensors = sensors
+        self.apu = apu
+
+    @cached_attribute
+    def table(self) -> MetricsTable | None:
+        """The firmware's table, read once per sample: what is taken from it belongs together."""
+        return parse_table(self.files.content("gpu_metrics"))
+
+    def field(self, *names: str, formats: tuple[int, ...] = (1, 2, 3)) -> int | None:
+        """Return a field of the table if its format is one of these: units differ between formats."""
+        if self.table is None or self.table.version[0] not in formats:
+            return None
+        return self.table.number(*names)
+
+    def engines(self, *names: str) -> list[int]:
+        """Return the figures of the engines of one kind: the first of these fields, or those of all partitions."""
+        table = self.table
+        if table is None:
+            return []
+        known = next((found for name in names if (found := table.numbers(name))), [])
+        return known or [value for part in table.partitions() for value in part.get(names[1], ())]
+
+    def since_bandwidth(self, name: str) -> int | None:
+        """Return a field whose meaning is known since v1_4 only."""
+        table = self.table
+        return table.number(name) if table is not None and _BANDWIDTH <= table.version < (2, 0) else None
+
+    def sensor(self, kind: str, *labels: str, scale: float, suffix: str = "_input") -> float | None:
+        """Return what the sensor of the first of these labels says, in the catalog's unit."""
+        sensor = self.sensors.labelled(kind, *labels)
+        value = self.sensors.number(f"{sensor}{suffix}") if sensor else None
+        return None if value is None else value / scale
+
+    def clock(self, label: str, name: str, levels: str) -> float | None:
+        """Return a clock in MHz: its sensor's, that of the table (of several the fastest, of now or else the average), its level's."""
+        clock = self.sensor("freq", label, scale=1e6) if label else None
+        if clock is None and self.table is not None:
+            clock = max(self.table.numbers(f"current_{name}") or self.table.numbers(f"average_{name}"), default=None)
+        return current_clock(self.files.text(levels)) if clock is None else clock
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _scaled(value: float | None, scale: float) -> float | None:
+    return None if value is None else value / scale
+
+
+def _utilization(reading: AmdReading) -> float | None:
+    # tables of format 2 count in percent or in hundredths of it, depending on the chip
     busy = reading.files.number("gpu_busy_percent")
-    if busy is None:  # tables of format 2 count in percent or in hundredths of it, depending on the chip
-        busy = reading.field("average_gfx_activity", formats=(1, 3))
-    reading.put("utilization", busy, reading.files.gap("gpu_busy_percent"))
+    return reading.field("average_gfx_activity", formats=(1, 3)) if busy is None else busy
 
 
-def _memory_utilization(reading: AmdReading) -> None:
+def _memory_utilization(reading: AmdReading) -> float | None:
     busy = reading.files.number("mem_busy_percent")
-    if busy is None:
-        busy = reading.field("average_umc_activity", formats=(1,))
-    reading.put("memory_utilization", busy, reading.files.gap("mem_busy_percent"))
+    return reading.field("average_umc_activity", formats=(1,)) if busy is None else busy
 
 
-def _dram(reading: AmdReading) -> None:
-    table = reading.table
-    used = table.number("average_umc_activity") if table is not None and _BANDWIDTH <= table.version < (2, 0) else None
-    reading.put("dram_active", used)
-
-
-def _video(reading: AmdReading) -> None:
+def _video(reading: AmdReading) -> float | None:
     busy = reading.files.number("vcn_busy_percent")
     if busy is None and reading.table is not None and reading.table.version[0] != 2:
-        table = reading.table
-        engines = table.numbers("vcn_activity") or table.numbers("vcn_busy") or table.numbers("average_mm_activity")
-        engines = engines or [value for part in table.partitions() for value in part["vcn_busy"]]
-        busy = max(engines, default=None)
-    reading.put("video_utilization", busy, reading.files.gap("vcn_busy_percent"))
+        busy = max(reading.engines("vcn_activity", "vcn_busy", "average_mm_activity"), default=None)
+    return busy
 
 
-def _jpeg(reading: AmdReading) -> None:
-    table = reading.table
-    engines = [] if table is None else table.numbers("jpeg_activity") or table.numbers("jpeg_busy")
-    if not engines and table is not None:
-        engines = [value for part in table.partitions() for value in part["jpeg_busy"]]
-    reading.put("jpeg_utilization", round(sum(engines) / len(engines), 1) if engines else None)
+def _jpeg(reading: AmdReading) -> float | None:
+    engines = reading.engines("jpeg_activity", "jpeg_busy")
+    return round(sum(engines) / len(engines), 1) if engines else None
+
+
+def _temperature(reading: AmdReading) -> float | None:
+    """Read the edge sensor, or the junction on chips without one."""
+    celsius = reading.sensor("temp", "edge", "junction", scale=1000)
+    if not reading.sensors.labelled("temp", "edge", "junction") and reading.sensors.has("temp1_input"):
+        celsius = _scaled(reading.sensors.number("temp1_input"), 1000)
+    if celsius is None:
+        celsius = reading.field("temperature_edge", "temperature_hotspot", formats=(1,))
+    return _scaled(reading.field("temperature_gfx", formats=(2, 3)), 100) if celsius is None else celsius
+
+
+def _hotspot(reading: AmdReading) -> float | None:
+    celsius = reading.sensor("temp", "junction", scale=1000)
+    return reading.field("temperature_hotspot", formats=(1,)) if celsius is None else celsius
+
+
+def _memory_temperature(reading: AmdReading) -> float | None:
+    """Read the memory's sensor; 0 means that there is none. HBM has one per stack, of which the hottest counts."""
+    celsius = reading.sensor("temp", "mem", scale=1000)
+    if not celsius and reading.table is not None and reading.table.version[0] == 1:
+        stacks = [degrees for degrees in reading.table.numbers("temperature_hbm") if degrees]
+        celsius = reading.field("temperature_mem") or max(stacks, default=None)
+    return celsius or None
+
+
+def _temperature_limit(reading: AmdReading) -> float | None:
+    sensor = reading.sensors.labelled("temp", "edge", "junction") or "temp1"
+    limit = reading.sensors.number(f"{sensor}_crit")
+    return limit / 1000 if limit and limit > 0 else None
+
+
+def _fan(reading: AmdReading) -> float | None:
+    duty, most = reading.sensors.number("pwm1"), reading.sensors.number("pwm1_max")
+    return None if duty is None else round(100.0 * duty / (most or 255), 1)
+
+
+def _fan_rpm(reading: AmdReading) -> float | None:
+    turns = reading.sensors.number("fan1_input")
+    return reading.field("current_fan_speed", formats=(1,)) if turns is None and not reading.apu else turns
+
+
+def _power(reading: AmdReading) -> float | None:
+    """Read the average power, else the present one: since Linux 6.6 most chips have only one of the two files."""
+    sensors = reading.sensors
+    files = (name for name in ("power1_average", "power1_input") if sensors.has(name))
+    microwatts = _first(*(sensors.number(name) for name in files))
+    if microwatts is not None:
+        return microwatts / 1e6
+    watts = reading.field("curr_socket_power", "average_socket_power", formats=(1,))
+    return _scaled(reading.field("average_socket_power", formats=(2, 3)), 1000) if watts is None else watts
+
+
+def _energy(reading: AmdReading) -> float | None:
+    """Read the energy since the driver was loaded; tables before v1_4 count in units that differ from chip to chip."""
+    count = reading.since_bandwidth("energy_accumulator")
+    return round(count * _JOULES, 3) if count else None
+
+
+def _replays(reading: AmdReading) -> float | None:
+    count = reading.files.number("pcie_replay_count")
+    return reading.field("pcie_replay_count_acc", formats=(1,)) if count is None else count
 
 
 def _memory(reading: AmdReading) -> None:
@@ -100,126 +176,10 @@ def _memory(reading: AmdReading) -> None:
     reading.put("memory_free", None if in_use is None or not whole else max(0, whole - in_use), gap)
 
 
-def _window(reading: AmdReading) -> None:
-    for key, file in (("bar1_used", "mem_info_vis_vram_used"), ("bar1_total", "mem_info_vis_vram_total")):
-        reading.put(key, reading.files.number(file), reading.files.gap(file))
-
-
-def _temperature(reading: AmdReading) -> None:
-    """Read the edge sensor, or the junction on chips without one."""
-    sensors = reading.sensors
-    sensor = sensors.labelled("temp", "edge", "junction") or ("temp1" if sensors.has("temp1_input") else "")
-    celsius = _thousandth(reading, f"{sensor}_input") if sensor else None
-    if celsius is None:
-        celsius = reading.field("temperature_edge", "temperature_hotspot", formats=(1,))
-    if celsius is None:
-        hundredths = reading.field("temperature_gfx", formats=(2, 3))
-        celsius = None if hundredths is None else hundredths / 100
-    reading.put("temperature", celsius, sensors.gap(f"{sensor}_input"))
-
-
-def _hotspot(reading: AmdReading) -> None:
-    sensor = reading.sensors.labelled("temp", "junction")
-    celsius = _thousandth(reading, f"{sensor}_input") if sensor else None
-    if celsius is None:
-        celsius = reading.field("temperature_hotspot", formats=(1,))
-    reading.put("hotspot_temperature", celsius, reading.sensors.gap(f"{sensor}_input"))
-
-
-def _memory_temperature(reading: AmdReading) -> None:
-    """Read the memory's sensor; 0 means that there is none. HBM has one per stack, of which the hottest counts."""
-    sensor = reading.sensors.labelled("temp", "mem")
-    celsius = _thousandth(reading, f"{sensor}_input") if sensor else None
-    if not celsius and reading.table is not None and reading.table.version[0] == 1:
-        stacks = [degrees for degrees in reading.table.numbers("temperature_hbm") if degrees]
-        celsius = reading.field("temperature_mem") or max(stacks, default=None)
-    reading.put("memory_temperature", celsius or None, reading.sensors.gap(f"{sensor}_input"))
-
-
-def _temperature_limit(reading: AmdReading) -> None:
-    sensor = reading.sensors.labelled("temp", "edge", "junction") or "temp1"
-    limit = _thousandth(reading, f"{sensor}_crit")
-    reading.put("temperature_limit", limit if limit and limit > 0 else None, reading.sensors.gap(f"{sensor}_crit"))
-
-
-def _fan(reading: AmdReading) -> None:
-    sensors = reading.sensors
-    duty, most = sensors.number("pwm1"), sensors.number("pwm1_max")
-    share = None if duty is None else round(100.0 * duty / (most or 255), 1)
-    reading.put("fan_speed", share, sensors.gap("pwm1"))
-
-
-def _fan_rpm(reading: AmdReading) -> None:
-    turns = reading.sensors.number("fan1_input")
-    if turns is None and not reading.apu:
-        turns = reading.field("current_fan_speed", formats=(1,))
-    reading.put("fan_rpm", turns, reading.sensors.gap("fan1_input"))
-
-
-def _power(reading: AmdReading) -> None:
-    """Read the average power, else the present one: since Linux 6.6 most chips have only one of the two files."""
-    sensors = reading.sensors
-    watts = None
-    for file in ("power1_average", "power1_input"):
-        if watts is None and sensors.has(file) and (microwatts := sensors.number(file)) is not None:
-            watts = microwatts / 1e6
-    if watts is None:
-        watts = reading.field("curr_socket_power", "average_socket_power", formats=(1,))
-    if watts is None and (milliwatts := reading.field("average_socket_power", formats=(2, 3))) is not None:
-        watts = milliwatts / 1000
-    reading.put("power_draw", watts, sensors.gap("power1_average", "power1_input"))
-
-
-def _power_limits(reading: AmdReading) -> None:
-    for key, file in (("power_limit", "power1_cap"), ("power_default_limit", "power1_cap_default")):
-        if key in reading.keys:
-            microwatts = reading.sensors.number(file)
-            reading.put(key, microwatts / 1e6 if microwatts else None, reading.sensors.gap(file))
-
-
-def _energy(reading: AmdReading) -> None:
-    """Read the energy since the driver was loaded; tables before v1_4 count in units that differ from chip to chip."""
-    table = reading.table
-    count = table.number("energy_accumulator") if table is not None and _BANDWIDTH <= table.version < (2, 0) else None
-    reading.put("energy", round(count * _JOULES, 3) if count else None)
-
-
 def _clock(reading: AmdReading) -> None:
-    clock = _labelled_clock(reading, "sclk")
-    if clock is None:
-        clock = _table_clock(reading, "gfxclk")
-    if clock is None:
-        clock = current_clock(reading.files.text("pp_dpm_sclk"))
-    gap = reading.sensors.gap("freq1_input")
+    clock, gap = reading.clock("sclk", "gfxclk", "pp_dpm_sclk"), reading.sensors.gap("freq1_input")
     reading.put("clock_sm", clock, gap)
     reading.put("clock_graphics", clock, gap)
-
-
-def _memory_clock(reading: AmdReading) -> None:
-    clock = _labelled_clock(reading, "mclk")
-    if clock is None:
-        clock = _table_clock(reading, "uclk")
-    if clock is None:
-        clock = current_clock(reading.files.text("pp_dpm_mclk"))
-    reading.put("clock_memory", clock, reading.sensors.gap("freq2_input"))
-
-
-def _video_clock(reading: AmdReading) -> None:
-    clock = _table_clock(reading, "vclk0")
-    reading.put("clock_video", current_clock(reading.files.text("pp_dpm_vclk")) if clock is None else clock)
-
-
-def _highest_clocks(reading: AmdReading) -> None:
-    for key, file in (("clock_sm_max", "pp_dpm_sclk"), ("clock_memory_max", "pp_dpm_mclk")):
-        if key in reading.keys:
-            reading.put(key, highest_clock(reading.files.text(file)) or None, reading.files.gap(file))
-
-
-def _replays(reading: AmdReading) -> None:
-    count = reading.files.number("pcie_replay_count")
-    if count is None:
-        count = reading.field("pcie_replay_count_acc", formats=(1,))
-    reading.put("pcie_replays", count, reading.files.gap("pcie_replay_count"))
 
 
 def _xgmi(reading: AmdReading) -> None:
@@ -228,8 +188,8 @@ def _xgmi(reading: AmdReading) -> None:
     ticks = None if table is None else table.number("firmware_timestamp")
     for key, name in (("xgmi_rx", "xgmi_read_data_acc"), ("xgmi_tx", "xgmi_write_data_acc")):
         links = [] if table is None else table.numbers(name)
-        counter = Counter(sum(links), ticks * _TICK, 1000.0) if links and ticks else None
-        reading.count(key, counter if counter is not None and reading.field("xgmi_link_width") else None)
+        if links and ticks and reading.field("xgmi_link_width"):
+            reading.count(key, Counter(sum(links), ticks * _TICK, 1000.0))
 
 
 def _partition_mode(reading: AmdReading) -> None:
@@ -238,23 +198,19 @@ def _partition_mode(reading: AmdReading) -> None:
     reading.put("partition_mode", "/".join(known) or None, reading.files.gap("current_compute_partition"))
 
 
-def _labelled_clock(reading: AmdReading, label: str) -> float | None:
-    sensor = reading.sensors.labelled("freq", label)
-    hertz = reading.sensors.number(f"{sensor}_input") if sensor else None
-    return None if hertz is None else hertz / 1e6
-
-
-def _table_clock(reading: AmdReading, name: str) -> float | None:
-    """Return a clock of the table, of several the fastest: what runs now, else the average."""
-    table = reading.table
-    if table is None:
-        return None
-    return max(table.numbers(f"current_{name}") or table.numbers(f"average_{name}"), default=None)
-
-
-def _thousandth(reading: AmdReading, file: str) -> float | None:
-    value = reading.sensors.number(file)
-    return None if value is None else value / 1000
+def _errors(reading: AmdReading) -> None:
+    """Read the errors of all memory blocks, as RAS counts them since the driver was loaded; boards without RAS have none."""
+    folder = f"{reading.files.path}/ras"
+    blocks = [name.removesuffix(_RAS_COUNT) for name in names(folder) if name.endswith(_RAS_COUNT)]
+    texts = [read_text(f"{folder}/{block}{_RAS_COUNT}", 1024) for block in blocks if block not in _RAS_OF_LINKS]
+    lines = [line.partition(":") for text in texts for line in (text or "").splitlines()]
+    for key, word in (("ecc_corrected", "ce"), ("ecc_uncorrected", "ue")):  # a line such as `ue: 0`
+        counts = [count.strip() for name, colon, count in lines if colon and name.strip() == word]
+        known = [int(count) for count in counts if count.isdecimal() and count.isascii()]
+        reading.put(key, sum(known) if known else None)
+    pages = read_text(f"{folder}/gpu_vram_bad_pages")
+    retired = [line for line in (pages or "").splitlines() if line.lower().startswith("0x")]
+    reading.put("retired_pages_uncorrected", None if pages is None else len(retired))
 
 
 def link_of_table(reading: AmdReading) -> tuple[int | None, int | None]:
@@ -263,69 +219,120 @@ def link_of_table(reading: AmdReading) -> tuple[int | None, int | None]:
     return (generation(speed / 10) if speed else None), lanes if lanes in LANES else None
 
 
+# What one function answers: its value, and the files of the device or of the sensors that say why there is none.
+_VALUES: dict[str, tuple[Callable[[AmdReading], float | None], str, str]] = {
+    "utilization": (_utilization, "gpu_busy_percent", ""),
+    "memory_utilization": (_memory_utilization, "mem_busy_percent", ""),
+    "dram_active": (lambda reading: reading.since_bandwidth("average_umc_activity"), "", ""),
+    "video_utilization": (_video, "vcn_busy_percent", ""),
+    "jpeg_utilization": (_jpeg, "", ""),
+    "bar1_used": (lambda reading: reading.files.number("mem_info_vis_vram_used"), "mem_info_vis_vram_used", ""),
+    "bar1_total": (lambda reading: reading.files.number("mem_info_vis_vram_total"), "mem_info_vis_vram_total", ""),
+    "temperature": (_temperature, "", "temp:edge:junction"),
+    "hotspot_temperature": (_hotspot, "", "temp:junction"),
+    "memory_temperature": (_memory_temperature, "", "temp:mem"),
+    "temperature_limit": (_temperature_limit, "", "temp:edge:junction"),
+    "fan_speed": (_fan, "", "pwm1"),
+    "fan_rpm": (_fan_rpm, "", "fan1_input"),
+    "power_draw": (_power, "", "power1_average power1_input"),
+    "power_limit": (lambda reading: _scaled(reading.sensors.number("power1_cap") or None, 1e6), "", "power1_cap"),
+    "power_default_limit": (
+        lambda reading: _scaled(reading.sensors.number("power1_cap_default") or None, 1e6), "", "power1_cap_default",
+    ),
+    "energy": (_energy, "", ""),
+    "clock_memory": (lambda reading: reading.clock("mclk", "uclk", "pp_dpm_mclk"), "", "freq2_input"),
+    "clock_video": (lambda reading: reading.clock("", "vclk0", "pp_dpm_vclk"), "", ""),
+    "clock_sm_max": (lambda reading: highest_clock(reading.files.text("pp_dpm_sclk")) or None, "pp_dpm_sclk", ""),
+    "clock_memory_max": (lambda reading: highest_clock(reading.files.text("pp_dpm_mclk")) or None, "pp_dpm_mclk", ""),
+    "pcie_replays": (_replays, "pcie_replay_count", ""),
+}  # fmt: skip
+
+
+def _value(key: str) -> Callable[[AmdReading], None]:
+    read, file, sensor = _VALUES[key]
+    kind, *labels = sensor.split(":")
+
+    def store(reading: AmdReading) -> None:
+        value = read(reading)
+        if value is not None or file:
+            reading.put(key, value, reading.files.gap(file))
+            return
+        suffix = "crit" if key == "temperature_limit" else "input"
+        files = [f"{reading.sensors.labelled(kind, *labels) or 'temp1'}_{suffix}"] if labels else sensor.split()
+        reading.put(key, value, reading.sensors.gap(*files))
+
+    return store
+
+
 READERS: tuple[tuple[frozenset[str], Callable[[AmdReading], None]], ...] = (
-    (frozenset({"utilization"}), _utilization),
-    (frozenset({"memory_utilization"}), _memory_utilization),
-    (frozenset({"dram_active"}), _dram),
-    (frozenset({"video_utilization"}), _video),
-    (frozenset({"jpeg_utilization"}), _jpeg),
+    *((frozenset({key}), _value(key)) for key in _VALUES),
     (frozenset({"memory_used", "memory_total", "memory_free"}), _memory),
-    (frozenset({"bar1_used", "bar1_total"}), _window),
-    (frozenset({"temperature"}), _temperature),
-    (frozenset({"hotspot_temperature"}), _hotspot),
-    (frozenset({"memory_temperature"}), _memory_temperature),
-    (frozenset({"temperature_limit"}), _temperature_limit),
-    (frozenset({"fan_speed"}), _fan),
-    (frozenset({"fan_rpm"}), _fan_rpm),
-    (frozenset({"power_draw"}), _power),
-    (frozenset({"power_limit", "power_default_limit"}), _power_limits),
-    (frozenset({"energy"}), _energy),
     (frozenset({"clock_sm", "clock_graphics"}), _clock),
-    (frozenset({"clock_memory"}), _memory_clock),
-    (frozenset({"clock_video"}), _video_clock),
-    (frozenset({"clock_sm_max", "clock_memory_max"}), _highest_clocks),
-    (frozenset({"pcie_replays"}), _replays),
     (frozenset({"xgmi_rx", "xgmi_tx"}), _xgmi),
     (frozenset({"partition_mode"}), _partition_mode),
-    (frozenset({"ecc_corrected", "ecc_uncorrected", "retired_pages_uncorrected"}), read_errors),
+    (frozenset({"ecc_corrected", "ecc_uncorrected", "retired_pages_uncorrected"}), _errors),
 )
 
 
-class AmdReading:
-    """The keys that are wanted, and where they come from: `files` of the device, `sensors`, and the firmware's `table`."""
+# --- the levels of a clock or link: `pp_dpm_sclk` and its like, with a star at the level in force
 
-    def __init__(self, sample: DeviceSample, keys: Key, files: Folder, sensors: Sensors, apu: bool) -> None:
-        self.sample = sample
-        self.keys = keys
-        self.files = files
-        self.sensors = sensors
-        self.apu = apu
 
-    @cached_attribute
-    def table(self) -> MetricsTable | None:
-        """The firmware's table, read once per sample: what is taken from it belongs together."""
-        return parse_table(self.files.content("gpu_metrics"))
+def parse_levels(text: str | None) -> list[tuple[str, bool]]:
+    """Return the levels of a file, as `0: 500Mhz *`, each with whether it has the star; a deep-sleep level is called S.
 
-    def put(self, key: str, value: Value | None, gap: Gap = "unsupported") -> None:
-        """Store a value, or the reason why there is none."""
-        if key not in self.keys:
-            return
-        if value is None:
-            self.sample.gaps[key] = gap
-        else:
-            self.sample.values[key] = value
+    Lines in any other shape are skipped.
+    """
+    levels = []
+    for line in (text or "").splitlines():
+        name, colon, rest = line.partition(":")
+        if colon and (name.strip() == "S" or name.strip().isdecimal()):
+            levels.append((rest.replace("*", "").strip(), "*" in rest))
+    return levels
 
-    def count(self, key: str, counter: Counter | None, gap: Gap = "unsupported") -> None:
-        """Store a counter, or the reason why there is none."""
-        if key not in self.keys:
-            return
-        if counter is None:
-            self.sample.gaps[key] = gap
-        else:
-            self.sample.counters[key] = counter
 
-    def field(self, *names: str, formats: tuple[int, ...] = (1, 2, 3)) -> int | None:
-        """Return a field of the table if its format is one of these: units differ between formats."""
-        if self.table is None or self.table.version[0] not in formats:
-            return None
-        return self.table.number(*names)
+def current_clock(text: str | None) -> float | None:
+    """Return the clock of the level in force in MHz; of several stars the last counts, without a star there is none."""
+    stars = [_megahertz(level) for level, current in parse_levels(text) if current]
+    return stars[-1] if stars else None
+
+
+def highest_clock(text: str | None) -> float | None:
+    """Return the highest clock of all levels in MHz."""
+    clocks = (_megahertz(level) for level, _ in parse_levels(text))
+    return max((clock for clock in clocks if clock is not None), default=None)
+
+
+def current_link(text: str | None) -> tuple[int | None, int | None]:
+    """Return generation and lanes of the level in force of `pp_dpm_pcie`: `1: 16.0GT/s, x16 619Mhz *`."""
+    stars = [level for level, current in parse_levels(text) if current]
+    return _link(stars[-1]) if stars else (None, None)
+
+
+def highest_link(text: str | None) -> tuple[int | None, int | None]:
+    """Return generation and lanes of the fastest level of `pp_dpm_pcie`."""
+    levels = parse_levels(text)
+    return _link(levels[-1][0]) if levels else (None, None)
+
+
+def _link(text: str) -> tuple[int | None, int | None]:
+    speed, lanes = None, None
+    for word in text.replace(",", " ").split():
+        if word.endswith("GT/s"):
+            rate = _leading(word)
+            speed = None if rate is None else generation(rate)
+        elif word.startswith("x") and word[1:].isdecimal():
+            lanes = int(word[1:]) if word[1:].isascii() and len(word) < 5 and int(word[1:]) in LANES else None
+    return speed, lanes
+
+
+def _megahertz(level: str) -> float | None:
+    return next((_leading(word) for word in level.split() if word.lower().endswith("mhz")), None)
+
+
+def _leading(word: str) -> float | None:
+    """Return the number a word begins with."""
+    digits = word[: len(word) - len(word.lstrip("0123456789."))]
+    try:
+        return float(digits)
+    except ValueError:
+        return None

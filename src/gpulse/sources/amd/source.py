@@ -1,23 +1,23 @@
-"""The AMD source: finds the cards of amdgpu and radeon, puts KFD's nodes to them, and checks them for `doctor`."""
+"""The AMD source: the cards of amdgpu and radeon, with KFD's nodes put to them."""
 
 from __future__ import annotations
 
 import os
 
-from ...errors import SourceUnavailable
-from ...model.snapshot import Check
-from ..drm.cards import Card, find_cards
-from ..drm.source import CardSource, card_checks, process_checks
+from ..drm.cards import Card
+from ..drm.source import CardSource
 from .device import DRIVERS, KEYS, AmdDevice
 from .identity import driver_version
 from .kfd import find_nodes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...model.snapshot import Check
     from .kfd import Node
 
 __all__ = ["KEYS", "AmdSource"]
-_VENDOR = 0x1002
 
 
 class AmdSource(CardSource):
@@ -25,52 +25,32 @@ class AmdSource(CardSource):
 
     name = "amd"
     devices: list[AmdDevice]
+    vendor, vendor_id, drivers = "AMD", 0x1002, DRIVERS
+    hidden_remedy = "Compute processes are complete anyway; for graphics of other users, run as root."
 
-    def open(self) -> None:
-        self.close()
+    def _found(self, cards: list[Card]) -> list[AmdDevice]:
         nodes = find_nodes(self._root)
-        cards = find_cards(self._root, DRIVERS, _VENDOR) or _without_cards(nodes, self._root)
-        if not cards:
-            raise SourceUnavailable(
-                "AMD: the kernel has no card of amdgpu or radeon.",
-                "Check `lspci -k | grep -A3 -i vga`; in a container, /sys must be mounted.",
-            )
+        cards = cards or self._without_cards(nodes)
         owned = {card.slot: [node for node in nodes if card.slot.startswith(f"{node.place}.")] for card in cards}
-        cards.sort(key=lambda card: _order(card, owned[card.slot]))
-        self.devices = [
-            AmdDevice(card, index, owned[card.slot], self._clients, self._root) for index, card in enumerate(cards)
-        ]
-        version = driver_version(self._root, cards[0].driver)
+        # HIP counts in KFD's order; cards without compute come last, by slot
+        cards.sort(key=lambda card: (owned[card.slot][0].position if owned[card.slot] else 1 << 30, card.slot))
+        version = driver_version(self._root, cards[0].driver) if cards else ""
         self.driver = {"amdgpu": version} if version else {}
+        return [AmdDevice(card, index, owned[card.slot], self._clients, self._root) for index, card in enumerate(cards)]
 
-    def examine(self) -> list[Check]:
+    def _without_cards(self, nodes: list[Node]) -> list[Card]:
+        """Return a card for each GPU that only the compute driver lists, as in a container or a recording without graphics."""
+        cards: dict[str, Card] = {}
+        for node in nodes:
+            card = Card(f"{self._root}/sys/class/drm/none")
+            card.slot, card.driver, card.vendor_id = f"{node.place}.0", DRIVERS[0], self.vendor_id
+            card.device_id = node.properties.get("device_id", 0)
+            cards.setdefault(card.slot, card)
+        return list(cards.values())
 
-        return examine(self._root)
+    def _checks(self, awake: Sequence[Card]) -> list[Check]:
+        from ...model.snapshot import Check
 
-
-def _without_cards(nodes: list[Node], root: str) -> list[Card]:
-    """Return a card for each GPU that only the compute driver lists, as in a container or a recording without graphics."""
-    cards: dict[str, Card] = {}
-    for node in nodes:
-        card = Card(f"{root}/sys/class/drm/none")
-        card.slot, card.driver, card.vendor_id = f"{node.place}.0", DRIVERS[0], _VENDOR
-        card.device_id = node.properties.get("device_id", 0)
-        cards.setdefault(card.slot, card)
-    return list(cards.values())
-
-
-def _order(card: Card, nodes: list[Node]) -> tuple[int, str]:
-    """Return what to sort a card by: HIP counts in KFD's order; cards without compute come last, by slot."""
-    return (nodes[0].position if nodes else 1 << 30, card.slot)
-
-
-def examine(root: str = "") -> list[Check]:
-    """Return what was found of AMD's on this machine, without waking a GPU."""
-    cards = find_cards(root, DRIVERS, 0x1002)
-    if not cards:
-        return [Check("note", "cards", "the kernel has no card of amdgpu or radeon.")]
-    found = card_checks(cards, "amdgpu")
-    if not os.path.isdir(f"{root}/sys/class/kfd"):
-        found.append(Check("note", "compute", "KFD is not loaded, so ROCm cannot run here."))
-    remedy = "Compute processes are complete anyway; for graphics of other users, run as root."
-    return found + process_checks(root, remedy)
+        if os.path.isdir(f"{self._root}/sys/class/kfd"):
+            return []
+        return [Check("note", "compute", "KFD is not loaded, so ROCm cannot run here.")]

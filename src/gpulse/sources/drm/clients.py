@@ -10,6 +10,7 @@ import os
 import threading
 import time
 
+from ...value import Value, fresh
 from ..files import link, names, read_bytes, read_text
 
 TYPE_CHECKING = False
@@ -24,15 +25,12 @@ _DEVICES = ("/dev/dri/", "/dev/accel/")
 _BROKERS = frozenset({"systemd-logind", "elogind-daemon", "seatd"})  # they hold descriptors for others
 
 
-class ClientUse:
+class ClientUse(Value):
     """One client of one GPU: who holds it and, by engine, its share of the time since the count before, 0 to 100."""
 
-    __slots__ = ("client", "pid", "shares")
-
-    def __init__(self, pid: int, client: Client, shares: dict[str, float] | None) -> None:
-        self.pid = pid
-        self.client = client
-        self.shares = shares
+    pid: int
+    client: Client
+    shares: dict[str, float] | None
 
 
 class Clients:
@@ -214,23 +212,20 @@ _COUNTS = (
 _MOST_WORDS = 1024
 
 
-class Client:
+class Client(Value):
     """The usage statistics of one descriptor. `busy` is in ns by engine, `cycles` and `total_cycles` in the GPU's own ticks.
 
     `memory` holds bytes by region and kind: memory["vram"]["resident"].
     """
 
-    __slots__ = ("busy", "capacity", "cycles", "driver", "id", "memory", "pdev", "total_cycles")
-
-    def __init__(self) -> None:
-        self.driver = ""
-        self.pdev = ""
-        self.id = ""
-        self.busy: dict[str, int] = {}
-        self.cycles: dict[str, int] = {}
-        self.total_cycles: dict[str, int] = {}
-        self.capacity: dict[str, int] = {}
-        self.memory: dict[str, dict[str, int]] = {}
+    driver: str = ""
+    pdev: str = ""
+    id: str = ""
+    busy: dict[str, int] = fresh(factory=dict)
+    cycles: dict[str, int] = fresh(factory=dict)
+    total_cycles: dict[str, int] = fresh(factory=dict)
+    capacity: dict[str, int] = fresh(factory=dict)
+    memory: dict[str, dict[str, int]] = fresh(factory=dict)
 
     def held(self, *prefixes: str) -> int | None:
         """Return the bytes it holds in regions that begin like this; None where it names no such region.

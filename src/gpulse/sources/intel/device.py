@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from ..base import Device, DeviceSample, cached_attribute
+from ..base import cached_attribute
 from ..drm.cards import pci_name, read_link, slot_link
 from ..drm.clients import busiest
-from ..drm.kernel import Folder, Sensors
+from ..drm.source import CardDevice, CardReading
 from ..files import read_text
 from ..host import memory_info
 from .processes import read_processes
@@ -16,10 +16,10 @@ from .sensors import READERS, VITAL, Pace, find_gts, throttle_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ...model.metric import Gap, Value
-    from ..base import Key
+    from ..base import DeviceSample, Key
     from ..drm.cards import Card
     from ..drm.clients import Clients, ClientUse
     from .regions import Memory
@@ -85,77 +85,69 @@ KEYS = (
     | _LINK
     | _RATES
     | {
-        "memory_unified",
-        "temperature",
-        "memory_temperature",
-        "temperature_limit",
-        "fan_speed",
-        "fan_rpm",
-        "power_limit",
+        *(
+            "memory_unified",
+            "temperature",
+            "memory_temperature",
+            "temperature_limit",
+            "fan_speed",
+            "fan_rpm",
+            "power_limit",
+        ),
+        *(
+            "power_default_limit",
+            "energy",
+            "clock_sm",
+            "clock_graphics",
+            "clock_sm_max",
+            "clock_video",
+            "throttle_reasons",
+        ),
     }
-    | {"power_default_limit", "energy", "clock_sm", "clock_graphics", "clock_sm_max", "clock_video", "throttle_reasons"}
 )
 _APART = 0.1  # seconds: idle time is counted in milliseconds, so a shorter interval gives no percents
-_ASLEEP = ("suspended", "suspending")
 
 
-class IntelDevice(Device):
+class IntelDevice(CardDevice):
     """One card of i915 or xe."""
+
+    drivers = DRIVERS
+    runtime_status = "device/power/runtime_status"
 
     def __init__(
         self, card: Card, index: int, clients: Clients, root: str = "", clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.card = card
-        self._clients = clients
-        self._root = root
+        super().__init__(card, clients, root, card.path, identify(card, index, root))
         self._clock = clock
-        self._files = Folder(card.path)
         self._energy_pace = Pace(_APART)
         self._idle_paces: dict[str, Pace] = {}
-        self.identity: Mapping[str, Value] = identify(card, index, root)
 
     def prime(self, keys: Key) -> None:
         if keys & _RATES and not self._energy_pace.begun and not self._idle_paces and not self._sleeps():
             self._read_power()
-            self._read_awake()
+            self._awake_share()
 
     def settled(self) -> bool:
         now = self._clock()
         return self._energy_pace.settled(now) and all(pace.settled(now) for pace in self._idle_paces.values())
 
-    def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
-        sample = DeviceSample()
-        if self._sleeps():
-            self._energy_pace.forget()
-            self._idle_paces.clear()
-            sample.state = "asleep"
-            sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), "asleep"))
-            return sample
-        uses = self._uses(keys, process_keys)
-        self._read_gts(sample, keys, uses)
-        self._read_sensors(sample, keys)
+    def _forget(self) -> None:
+        self._energy_pace.forget()
+        self._idle_paces.clear()
+
+    def _read_awake(self, sample: DeviceSample, keys: Key, process_keys: Key | None) -> None:
+        uses, reading = self._uses(keys, process_keys), CardReading(sample, keys)
+        self._read_gts(reading, uses)
+        self._read_sensors(reading)
         if keys & _MEMORY:
-            self._read_memory(sample, keys, uses)
-        if keys & _LINK:
-            self._read_link(sample, keys)
-        _put(sample, keys, "memory_unified", self._integrated)
+            self._read_memory(reading, uses)
+        if keys & _LINK and not self._integrated:
+            self._read_link(reading)
+        reading.put("memory_unified", self._integrated)
         if process_keys is not None:
             sample.processes = read_processes(uses, self._integrated, process_keys)
             if not self._clients.readable:
                 sample.gaps["processes"] = "unsupported"
-        for key in keys:
-            if key not in sample.values and key not in sample.gaps:
-                sample.gaps[key] = "unsupported"
-        self.card.lose(sample, keys)
-        return sample
-
-    def close(self) -> None:
-        """Close all files; a later read opens them again."""
-        self._files.close()
-        self._sensors.close()
-
-    def _sleeps(self) -> bool:
-        return self._files.text("device/power/runtime_status") in _ASLEEP
 
     def _uses(self, keys: Key, process_keys: Key | None) -> list[ClientUse]:
         """Return the GPU's clients where something depends on them; the walk is the dearest part of a sample."""
@@ -166,24 +158,24 @@ class IntelDevice(Device):
         )
         return self._clients.of(self.card.slot) if needed else []
 
-    def _read_gts(self, sample: DeviceSample, keys: Key, uses: list[ClientUse]) -> None:
+    def _read_gts(self, reading: CardReading, uses: list[ClientUse]) -> None:
+        keys, main = reading.keys, self._gts[0]
         if "utilization" in keys:
-            busy = self._read_awake() if self._idles else busiest(uses)
-            _put(sample, keys, "utilization", busy, "pending" if self._idles or uses else "unsupported")
-        main = self._gts[0]
+            busy = self._awake_share() if self._idles else busiest(uses)
+            reading.put("utilization", busy, "pending" if self._idles or uses else "unsupported")
         if keys & {"clock_sm", "clock_graphics"}:
             clock = self._files.number(main.actual)
             for key in ("clock_sm", "clock_graphics"):
-                _put(sample, keys, key, clock, self._files.gap(main.actual))
+                reading.put(key, clock, self._files.gap(main.actual))
         if "clock_sm_max" in keys:
-            _put(sample, keys, "clock_sm_max", self._files.number(main.highest) or None if main.highest else None)
+            reading.put("clock_sm_max", self._files.number(main.highest) or None if main.highest else None)
         if "clock_video" in keys:
             media = next((gt for gt in self._gts if gt.media), None)
-            _put(sample, keys, "clock_video", None if media is None else self._files.number(media.actual))
+            reading.put("clock_video", None if media is None else self._files.number(media.actual))
         if "throttle_reasons" in keys:
-            _put(sample, keys, "throttle_reasons", throttle_words(self._gts, self._files))
+            reading.put("throttle_reasons", throttle_words(self._gts, self._files))
 
-    def _read_awake(self) -> float | None:
+    def _awake_share(self) -> float | None:
         """Return the share of time in which a GT was awake: an upper bound of its work. The busiest GT counts.
 
         In a recorded tree the counter does not move, which would read as 100 %, so there an unchanged counter gives None.
@@ -199,23 +191,17 @@ class IntelDevice(Device):
                 shares.append(round(min(100.0, max(0.0, 100.0 - rate / 10)), 1))
         return max(shares, default=None)
 
-    def _read_sensors(self, sample: DeviceSample, keys: Key) -> None:
+    def _read_sensors(self, reading: CardReading) -> None:
         for key, read in READERS.items():
-            if key in keys:
+            if key in reading.keys:
                 value = read(self._sensors)
-                _put(
-                    sample,
-                    keys,
-                    key,
-                    value,
-                    "denied" if value is None and self._sensors.gap(*VITAL) == "denied" else "unsupported",
-                )
-        if "power_draw" in keys:
-            watts = self._read_power()
-            _put(sample, keys, "power_draw", watts, "pending" if self._energy_file else "unsupported")
-        if "energy" in keys:
+                denied = value is None and self._sensors.gap(*VITAL) == "denied"
+                reading.put(key, value, "denied" if denied else "unsupported")
+        if "power_draw" in reading.keys:
+            reading.put("power_draw", self._read_power(), "pending" if self._energy_file else "unsupported")
+        if "energy" in reading.keys:
             joules = self._sensors.number(self._energy_file) if self._energy_file else None
-            _put(sample, keys, "energy", None if joules is None else joules / 1e6)
+            reading.put("energy", None if joules is None else joules / 1e6)
 
     def _read_power(self) -> float | None:
         """Return the power: as measured by the board if it does, else from the energy used since the previous read.
@@ -228,20 +214,21 @@ class IntelDevice(Device):
         rate = None if count is None else self._energy_pace.rate(count, self._clock())
         return round(rate / 1e6, 3) if rate else None
 
-    def _read_memory(self, sample: DeviceSample, keys: Key, uses: list[ClientUse]) -> None:
-        if not self._integrated:
-            memory = self._memory
-            used, gap = (None, "unsupported") if memory is None else (memory.used, "denied")
-            total = None if memory is None else memory.total
-            free = None if used is None or total is None else total - used
-        else:
+    def _read_memory(self, reading: CardReading, uses: list[ClientUse]) -> None:
+        gap: Gap = "unsupported"
+        if self._integrated:
             info = memory_info(self._root)
-            total, free, gap = info.get("MemTotal"), info.get("MemAvailable"), "unsupported"
+            total, free = info.get("MemTotal"), info.get("MemAvailable")
             amounts = [use.client.held("system", "gtt", "stolen") for use in uses]
             used = sum(amount or 0 for amount in amounts) if self._clients.readable and total else None
-        _put(sample, keys, "memory_total", total)
-        _put(sample, keys, "memory_used", used, "denied" if gap == "denied" else "unsupported")
-        _put(sample, keys, "memory_free", free, "denied" if gap == "denied" else "unsupported")
+        elif (memory := self._memory) is None:
+            total = used = free = None
+        else:
+            total, used, gap = memory.total, memory.used, "denied"
+            free = None if used is None else total - used
+        reading.put("memory_total", total)
+        reading.put("memory_used", used, gap)
+        reading.put("memory_free", free, gap)
 
     @property
     def _memory(self) -> Memory | None:
@@ -250,28 +237,19 @@ class IntelDevice(Device):
             return self._memory_once
         return query_memory(self.card, self._root)
 
-    def _read_link(self, sample: DeviceSample, keys: Key) -> None:
-        if self._integrated:
-            return
-        for which, gen_key, width_key in (
-            ("current", "pcie_gen", "pcie_width"),
-            ("max", "pcie_gen_max", "pcie_width_max"),
-        ):
+    def _read_link(self, reading: CardReading) -> None:
+        for which, suffix in (("current", ""), ("max", "_max")):
             gen, width = read_link(self._slot, which)
             if self._slot == self.card.device and not self._root and (gen, width) == (1, 1):
                 gen = width = None  # Arc reports this for the link inside its own switch
-            _put(sample, keys, gen_key, gen)
-            _put(sample, keys, width_key, width)
+            reading.put(f"pcie_gen{suffix}", gen)
+            reading.put(f"pcie_width{suffix}", width)
 
     # What follows is found out once, by the thread that first needs it and only while the GPU is awake.
 
     @cached_attribute
     def _integrated(self) -> bool:
         return is_integrated(self.card)
-
-    @cached_attribute
-    def _sensors(self) -> Sensors:
-        return Sensors(self.card.device, DRIVERS)
 
     @cached_attribute
     def _gts(self) -> list[Gt]:
@@ -297,12 +275,3 @@ class IntelDevice(Device):
     @cached_attribute
     def _slot(self) -> str:
         return slot_link(self.card.device, "0x8086")
-
-
-def _put(sample: DeviceSample, keys: Key, key: str, value: Value | None, gap: Gap = "unsupported") -> None:
-    if key not in keys:
-        return
-    if value is None:
-        sample.gaps[key] = gap
-    else:
-        sample.values[key] = value

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import struct
 
+from ...value import Value
 from ..files import names, read_text
 
 TYPE_CHECKING = False
@@ -27,14 +28,11 @@ _I915_MEMORY = 4
 _MOST = 1 << 16
 
 
-class Memory:
+class Memory(Value):
     """Bytes in all and in use; `used` is None where the driver does not tell us."""
 
-    __slots__ = ("total", "used")
-
-    def __init__(self, total: int, used: int | None) -> None:
-        self.total = total
-        self.used = used
+    total: int
+    used: int | None
 
 
 def query_memory(card: Card, root: str = "") -> Memory | None:

@@ -14,6 +14,7 @@ import sys
 from ctypes import byref, c_uint, c_ulonglong, create_string_buffer, sizeof
 from operator import attrgetter
 
+from ... import value
 from .structures import ALL_ONES_64, FieldValue
 
 TYPE_CHECKING = False
@@ -133,14 +134,11 @@ class Nvml:
 ALL_ONES = 0xFFFFFFFF
 
 
-class Reader:
+class Reader(value.Value):
     """One call and the catalog keys it answers."""
 
-    __slots__ = ("bind", "keys")
-
-    def __init__(self, keys: tuple[str, ...], bind: Bind) -> None:
-        self.keys = keys
-        self.bind = bind
+    keys: tuple[str, ...]
+    bind: Bind
 
 
 def absent(keys: tuple[str, ...]) -> Bound:

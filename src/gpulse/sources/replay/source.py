@@ -6,6 +6,7 @@ import os
 import threading
 import time
 
+from ... import value
 from ...errors import RecordingError, UsageError
 from ...model.catalog import Gpu, memory_percent
 from ...model.snapshot import Snapshot
@@ -133,23 +134,18 @@ def _without_speed(spec: str) -> Iterator[tuple[str, float | None]]:
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
-class Position:
+class Position(value.Value):
     """The position of a player: sample number, seconds into the recording, and `total` seconds if the end is known.
 
     A `speed` of None plays every sample as fast as possible.
     """
 
-    __slots__ = ("ended", "moment", "paused", "place", "speed", "total")
-
-    def __init__(
-        self, place: int, moment: float, total: float | None, speed: float | None, paused: bool, ended: bool
-    ) -> None:
-        self.place = place
-        self.moment = moment
-        self.total = total
-        self.speed = speed
-        self.paused = paused
-        self.ended = ended
+    place: int
+    moment: float
+    total: float | None
+    speed: float | None
+    paused: bool
+    ended: bool
 
 
 class Player:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ... import value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.metric import Value
@@ -16,24 +18,14 @@ _NVIDIA_ONLY = frozenset({
 _DATACENTER_ONLY = frozenset({"dram_active", "ecc_corrected", "ecc_uncorrected", "jpeg_utilization", "energy"})
 
 
-class Board:
+class Board(value.Value):
     """One product. `watts` scales power and `memory` the memory of the scenes, which are written for an H100."""
 
-    __slots__ = ("absent", "constants", "identity", "memory", "watts")
-
-    def __init__(
-        self,
-        identity: dict[str, Value],
-        constants: dict[str, Value],
-        absent: frozenset[str],
-        watts: float = 1.0,
-        memory: float = 1.0,
-    ) -> None:
-        self.identity = identity
-        self.constants = constants
-        self.absent = absent
-        self.watts = watts
-        self.memory = memory
+    identity: dict[str, Value]
+    constants: dict[str, Value]
+    absent: frozenset[str]
+    watts: float = 1.0
+    memory: float = 1.0
 
     def adapt(self, values: dict[str, Value]) -> None:
         """Turn the readings of an H100 into those of this board."""

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from math import cos, exp, floor, pi
 
 from ...model.serving import Histogram, ServerSample
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,31 +21,17 @@ TOP_CLOCK = 1980
 _INERTIA = 12.0  # seconds for the heat sink; the chip itself follows within one second
 
 
-class Beat:
+class Beat(Value):
     """A period in which nothing changes: utilization 0-1, W, MHz, bytes/s, and why the clock is below its maximum."""
 
-    __slots__ = ("busy", "clock", "nvlink", "reasons", "rx", "seconds", "tx", "watts")
-
-    def __init__(
-        self,
-        seconds: float,
-        busy: float,
-        watts: float,
-        clock: int = TOP_CLOCK,
-        *,
-        rx: float = 0.0,
-        tx: float = 0.0,
-        nvlink: float = 0.0,
-        reasons: tuple[str, ...] = (),
-    ) -> None:
-        self.seconds = seconds
-        self.busy = busy
-        self.watts = watts
-        self.clock = clock
-        self.rx = rx
-        self.tx = tx
-        self.nvlink = nvlink
-        self.reasons = reasons
+    seconds: float
+    busy: float
+    watts: float
+    clock: int = TOP_CLOCK
+    rx: float = 0.0
+    tx: float = 0.0
+    nvlink: float = 0.0
+    reasons: tuple[str, ...] = ()
 
 
 class LoadPattern:
@@ -72,18 +59,15 @@ class LoadPattern:
         return self._beats[bisect_right(self._edges, at % self.period) - 1]
 
 
-class Profile:
+class Profile(Value):
     """Activity of the chip's parts while a workload is busy, in percent."""
 
-    __slots__ = ("dram", "fp32", "integer", "occupancy", "sm", "tensor")
-
-    def __init__(self, sm: float, occupancy: float, tensor: float, dram: float, fp32: float, integer: float) -> None:
-        self.sm = sm
-        self.occupancy = occupancy
-        self.tensor = tensor
-        self.dram = dram
-        self.fp32 = fp32
-        self.integer = integer
+    sm: float
+    occupancy: float
+    tensor: float
+    dram: float
+    fp32: float
+    integer: float
 
 
 class Worker:

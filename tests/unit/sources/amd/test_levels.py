@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.sources.amd.levels import current_clock, current_link, highest_clock, highest_link
+from gpulse.sources.amd.readers import current_clock, current_link, highest_clock, highest_link
 
 
 @pytest.mark.parametrize(
