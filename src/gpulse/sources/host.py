@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
 _MEMORY = frozenset({"memory_used", "memory_total", "memory_cached", "swap_used", "swap_total"})
-_ACTIVITY = frozenset({"context_switches", "interrupts", "processes_running", "processes_blocked"})
-_PAGING = frozenset({"swap_in", "swap_out", "major_faults"})
+_ACTIVITY = {
+    "context_switches": "ctxt", "interrupts": "intr", "processes_running": "procs_running", "processes_blocked": "procs_blocked",
+}  # fmt: skip
+_PAGING = {"swap_in": "pswpin", "swap_out": "pswpout", "major_faults": "pgmajfault"}
 _DISK = frozenset({"disk_read", "disk_write"})
 _DISKS = frozenset({"disk_names", "disk_reads", "disk_writes", "disk_busy"})
 _NET = frozenset({"net_rx", "net_tx"})
@@ -52,29 +54,28 @@ def read_host(keys: Key, root: str = "") -> Facts:
 
 def memory_info(root: str = "") -> dict[str, int]:
     """Return /proc/meminfo in bytes, by its own keys; empty if it cannot be read."""
-    lines = (read_bytes(f"{root}/proc/meminfo") or b"").decode("ascii", "replace").splitlines()
-    info: dict[str, int] = {}
-    for line in lines:
-        word, _, rest = line.partition(":")
-        amount = rest.split()
-        if amount and amount[0].isdecimal():
-            info[word] = int(amount[0]) * 1024
-    return info
+    parts = (line.partition(":") for line in _lines(f"{root}/proc/meminfo", 1 << 16))
+    amounts = ((word, rest.split()[:1]) for word, _, rest in parts)
+    return {word: int(amount[0]) * 1024 for word, amount in amounts if amount and amount[0].isdecimal()}
+
+
+def _lines(path: str, size: int = 1 << 20) -> list[str]:
+    return (read_bytes(path, size) or b"").decode("ascii", "replace").splitlines()
 
 
 def _read_cpu(facts: Facts, root: str) -> None:
     cores: list[Counter] = []
-    for line in (read_bytes(f"{root}/proc/stat", 1 << 20) or b"").splitlines():
-        if not line.startswith(b"cpu"):
+    for line in _lines(f"{root}/proc/stat"):
+        if not line.startswith("cpu"):
             break
         word, *times = line.split()
         ticks = [int(time) for time in times[:8]]
         if len(ticks) < 5:
             continue
         total, idle = sum(ticks), ticks[3] + ticks[4]
-        apart = _APART * (os.cpu_count() or 1) if word == b"cpu" else _APART
+        apart = _APART * (os.cpu_count() or 1) if word == "cpu" else _APART
         busy = Counter(total - idle, total, 100.0, apart)
-        if word == b"cpu":
+        if word == "cpu":
             facts.counters["cpu_percent"] = busy
             facts.counters["iowait"] = Counter(ticks[4], total, 100.0, apart)
         else:
@@ -106,38 +107,17 @@ def _read_load(facts: Facts, root: str) -> None:
         facts.values["load"] = tuple(float(word) for word in words[:3])
 
 
-def _read_activity(facts: Facts, root: str) -> None:
-    at = time.monotonic()
-    counts: dict[str, int] = {}
-    for line in (read_bytes(f"{root}/proc/stat", 1 << 20) or b"").decode("ascii", "replace").splitlines():
-        word, _, rest = line.partition(" ")
-        if word in ("ctxt", "intr", "procs_running", "procs_blocked"):
-            counts[word] = int(rest.split(None, 1)[0])
-    for key, word in (("context_switches", "ctxt"), ("interrupts", "intr")):
-        if word in counts:
-            facts.counters[key] = Counter(counts[word], at)
-        else:
-            facts.gaps[key] = "unsupported"
-    for key, word in (("processes_running", "procs_running"), ("processes_blocked", "procs_blocked")):
-        if word in counts:
-            facts.values[key] = counts[word]
-        else:
-            facts.gaps[key] = "unsupported"
-
-
-def _read_paging(facts: Facts, root: str) -> None:
+def _read_counts(facts: Facts, root: str, file: str, words: Mapping[str, str]) -> None:
+    """Read counts by the kernel's words from a file of `word number` lines; processes are as many now, pages have bytes."""
     at, page = time.monotonic(), os.sysconf("SC_PAGE_SIZE")
-    lines = (read_bytes(f"{root}/proc/vmstat", 1 << 20) or b"").decode("ascii", "replace").splitlines()
-    counts = dict(line.split(" ", 1) for line in lines if " " in line)
-    for key, word, scale in (
-        ("swap_in", "pswpin", page),
-        ("swap_out", "pswpout", page),
-        ("major_faults", "pgmajfault", 1),
-    ):
-        if word in counts:
-            facts.counters[key] = Counter(int(counts[word]) * scale, at)
-        else:
+    counts = dict(line.split(None, 2)[:2] for line in _lines(f"{root}/proc/{file}") if " " in line)
+    for key, word in words.items():
+        if word not in counts:
             facts.gaps[key] = "unsupported"
+        elif word.startswith("procs"):
+            facts.values[key] = int(counts[word])
+        else:
+            facts.counters[key] = Counter(int(counts[word]) * (page if word.startswith("pswp") else 1), at)
 
 
 def _disk_counts(root: str) -> dict[str, tuple[int, int, int]] | None:
@@ -158,26 +138,19 @@ def _disk_counts(root: str) -> dict[str, tuple[int, int, int]] | None:
     return found
 
 
-def _read_disks(facts: Facts, root: str) -> None:
+def _read_disks(facts: Facts, root: str, each: bool) -> None:
     at, counts = time.monotonic(), _disk_counts(root)
     if counts is None:
-        facts.gaps.update(dict.fromkeys(_DISK, "unsupported"))
-        return
-    facts.counters["disk_read"] = Counter(sum(read for read, _, _ in counts.values()), at)
-    facts.counters["disk_write"] = Counter(sum(written for _, written, _ in counts.values()), at)
-
-
-def _read_each_disk(facts: Facts, root: str) -> None:
-    at, counts = time.monotonic(), _disk_counts(root)
-    if counts is None:
-        facts.gaps.update(dict.fromkeys(_DISKS, "unsupported"))
-        return
-    facts.values["disk_names"] = tuple(sorted(counts))
-    for name in sorted(counts):
-        read, written, busy = counts[name]
-        facts.counters[f"disk_reads.{name}"] = Counter(read, at)
-        facts.counters[f"disk_writes.{name}"] = Counter(written, at)
-        facts.counters[f"disk_busy.{name}"] = Counter(busy / 1000, at, 100.0)
+        facts.gaps.update(dict.fromkeys(_DISKS if each else _DISK, "unsupported"))
+    elif not each:
+        facts.counters["disk_read"] = Counter(sum(read for read, _, _ in counts.values()), at)
+        facts.counters["disk_write"] = Counter(sum(written for _, written, _ in counts.values()), at)
+    else:
+        facts.values["disk_names"] = tuple(sorted(counts))
+        for name, (read, written, busy) in sorted(counts.items()):
+            facts.counters[f"disk_reads.{name}"] = Counter(read, at)
+            facts.counters[f"disk_writes.{name}"] = Counter(written, at)
+            facts.counters[f"disk_busy.{name}"] = Counter(busy / 1000, at, 100.0)
 
 
 @lru_cache(maxsize=8)
@@ -265,14 +238,14 @@ def _count(path: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-_READERS = (
+_READERS: tuple[tuple[frozenset[str], Callable[[Facts, str], None]], ...] = (
     (_CPU, _read_cpu),
     (_MEMORY, _read_memory),
     (frozenset({"load"}), _read_load),
-    (_ACTIVITY, _read_activity),
-    (_PAGING, _read_paging),
-    (_DISK, _read_disks),
-    (_DISKS, _read_each_disk),
+    (frozenset(_ACTIVITY), lambda facts, root: _read_counts(facts, root, "stat", _ACTIVITY)),
+    (frozenset(_PAGING), lambda facts, root: _read_counts(facts, root, "vmstat", _PAGING)),
+    (_DISK, lambda facts, root: _read_disks(facts, root, False)),
+    (_DISKS, lambda facts, root: _read_disks(facts, root, True)),
     (_NET, _read_network),
     (_PORTS, _read_ports),
 )
@@ -355,3 +328,42 @@ def _role(pid: int, stats: Mapping[int, Stat], gpu_pids: frozenset[int]) -> str:
             return "worker"
         seen.add(pid)
     return "other"
+
+
+# Beginnings of kernel functions and what a thread waits for in them; the longest one that fits decides.
+_WAITS = {
+    "lock": ("futex", "do_futex"),
+    "sleep": ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep"),
+    "poll": ("ep_poll", "do_epoll", "poll_schedule", "do_poll", "do_sys_poll", "do_select", "io_cqring_wait"),
+    "pipe": ("pipe_", "anon_pipe_", "wait_for_partner"),
+    "driver": ("nv", "_nv", "uvm", "os_acquire_", "rm_", "amdgpu", "amdkfd", "kfd_", "ttm_", "dma_fence", "dma_resv", "xe_", "i915_"),
+    "disk": (
+        *("io_schedule", "folio_wait", "wait_on_page", "__folio_lock", "__lock_page", "filemap_", "rq_qos_wait", "wbt_wait"),
+        *("blk_", "bio_", "submit_bio", "wait_on_buffer", "__wait_on_buffer", "balance_dirty", "swap_", "nvme", "nvfs", "md_"),
+        *("jbd2_", "ext4_", "xfs_", "xlog_", "btrfs_", "zio_", "txg_", "dio_", "iomap_dio", "__iomap_dio", "wait_log_commit"),
+    ),
+    # sockets, and file systems whose data is on another machine or in another process
+    "network": (
+        *("sk_wait", "sk_stream", "__skb_wait", "skb_wait", "wait_for_packet", "inet_", "tcp_", "udp_", "unix_", "vsock_", "virtio_vsock"),
+        *("nfs", "rpc_", "__rpc_", "fuse", "request_wait_answer", "ceph_", "cifs_", "smb", "p9_", "v9fs_", "netfs_", "afs_"),
+        *("ptlrpc_", "ll_", "osc_", "cl_sync_io", "cxiWait", "beegfs_", "FhgfsOps_"),
+    ),
+}  # fmt: skip
+_WORDS = {beginning: word for word, beginnings in _WAITS.items() for beginning in beginnings}
+_LENGTHS = sorted({len(beginning) for beginning in _WORDS}, reverse=True)
+RUNNING, BLOCKED = "R", "D"
+
+
+def thread_state(state: str, wchan: str) -> str | None:
+    """Return the word of the catalog's `thread_state`; None for a thread that has ended.
+
+    `wchan` is 0 or empty for a thread that runs, and where the kernel does not show it: to other users, in some containers.
+    """
+    if state == RUNNING:
+        return "running"
+    if state in ("T", "t"):
+        return "stopped"
+    if state in ("S", "D", "I"):
+        known = (word for length in _LENGTHS if (word := _WORDS.get(wchan[:length])) is not None)
+        return next(known, "disk" if state == BLOCKED else "waiting")
+    return None

@@ -8,10 +8,9 @@ import time
 from ..value import Value
 from .base import Counter, Facts, Machine, Relative
 from .files import link, names, read_bytes, read_text
-from .host import TOP_KEYS, TopProcesses, read_host
+from .host import BLOCKED, RUNNING, TOP_KEYS, TopProcesses, read_host, thread_state
 from .privacy import Privacy, privacy_in_force
 from .secrets import mask
-from .thread_state import BLOCKED, RUNNING, thread_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

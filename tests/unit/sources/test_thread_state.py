@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import PROCESS_METRICS
+from gpulse.sources.host import thread_state
 from gpulse.sources.processes import LinuxMachine, parse_stat
-from gpulse.sources.thread_state import thread_state
 from tests.unit.sources.proc import Root
 
 _WORDS = {"running", "lock", "sleep", "disk", "network", "poll", "pipe", "driver", "waiting", "stopped"}

@@ -15,39 +15,16 @@ IDENTITY_KEYS = frozenset(
     {"index", "ordinal", "uuid", "name", "vendor", "architecture", "pci_bus_id", "serial", "vbios", "driver_version"}
 )
 # PCI ids of chips with a CPU, for those whose gpu_metrics do not tell: Kaveri to Raven have none.
-_APUS = (
-    *(range(0x1304, 0x131E), range(0x1360, 0x1368)),  # Kaveri
-    *(range(0x9640, 0x9650), range(0x9802, 0x980B), range(0x9900, 0x99A5)),  # Llano, Ontario, Trinity (radeon)
-    *(range(0x9830, 0x9840), range(0x9850, 0x9860), range(0x9870, 0x9878), range(0x98E4, 0x98E5)),  # Kabini to Stoney
-    *(
-        range(0x15D8, 0x15D9),
-        range(0x15DD, 0x15DE),
-        range(0x1636, 0x1637),
-        range(0x1638, 0x1639),
-        range(0x15E7, 0x15E8),
-    ),
-    *(
-        range(0x164C, 0x164F),
-        range(0x163F, 0x1640),
-        range(0x1681, 0x1682),
-        range(0x1506, 0x1507),
-        range(0x1435, 0x1436),
-    ),
-    *(
-        range(0x15BF, 0x15C0),
-        range(0x15C8, 0x15C9),
-        range(0x1900, 0x1902),
-        range(0x150E, 0x150F),
-        range(0x1586, 0x1587),
-    ),
-    *(
-        range(0x1114, 0x1115),
-        range(0x13C0, 0x13C1),
-        range(0x13F9, 0x1400),
-        range(0x143F, 0x1440),
-        range(0x74A0, 0x74A1),
-    ),
-)
+_APU_RANGES = (
+    (0x1304, 0x131D), (0x1360, 0x1367),  # Kaveri
+    (0x9640, 0x964F), (0x9802, 0x980A), (0x9900, 0x99A4),  # Llano, Ontario, Trinity (radeon)
+    (0x9830, 0x983F), (0x9850, 0x985F), (0x9870, 0x9877), (0x98E4, 0x98E4),  # Kabini to Stoney
+    (0x164C, 0x164E), (0x1900, 0x1901), (0x13F9, 0x13FF),
+)  # fmt: skip
+_APUS = frozenset({
+    0x15D8, 0x15DD, 0x1636, 0x1638, 0x15E7, 0x163F, 0x1681, 0x1506, 0x1435, 0x15BF, 0x15C8, 0x150E, 0x1586, 0x1114, 0x13C0,
+    0x143F, 0x74A0,
+})  # fmt: skip
 _NAMES = {
     (0x67DF, 0xE7): "Radeon RX 580", (0x67DF, 0xC7): "Radeon RX 480", (0x67DF, 0xCF): "Radeon RX 470",
     (0x67DF, 0xEF): "Radeon RX 570", (0x67DF, 0xE1): "Radeon RX 590", (0x687F, 0xC3): "Radeon RX Vega 56",
@@ -108,7 +85,7 @@ def is_apu(card: Card, table_format: int | None, node: Node | None) -> bool:
         return True
     if node is not None and node.properties.get("cpu_cores_count", 0) > 0:
         return True
-    return any(card.device_id in ids for ids in _APUS)
+    return card.device_id in _APUS or any(low <= card.device_id <= high for low, high in _APU_RANGES)
 
 
 def gfx_version(card: Card, node: Node | None) -> tuple[int, int, int]:

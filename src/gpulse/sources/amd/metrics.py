@@ -64,28 +64,21 @@ _DECLARED = {
     (1, 1): _V1_1,
     (1, 2): _V1_2,
     (1, 3): f"{_V1_2} voltage_soc voltage_gfx voltage_mem padding1 indep_throttle_status:u64",
-    (
-        1,
-        4,
-    ): f"{_SOCKET} vcn_activity:u16:4 {_V1_4_MIDDLE} {_LINKS} {_PCIE} {_XGMI} firmware_timestamp:u64 {_SOCKET_CLOCKS} padding",
+    (1, 4): f"{_SOCKET} vcn_activity:u16:4 {_V1_4_MIDDLE} {_LINKS} {_PCIE} {_XGMI}"
+    f" firmware_timestamp:u64 {_SOCKET_CLOCKS} padding",
     (1, 5): f"{_SOCKET} vcn_activity:u16:4 jpeg_activity:u16:32 {_V1_4_MIDDLE} {_LINKS} {_PCIE} {_NAKS} {_XGMI}"
     f" firmware_timestamp:u64 {_SOCKET_CLOCKS} padding",
     (1, 6): f"{_SOCKET} energy_accumulator:u64 system_clock_counter:u64 {_RESIDENCIES} {_LINKS} {_PCIE} {_NAKS} {_XGMI}"
     f" firmware_timestamp:u64 {_SOCKET_CLOCKS} num_partition",
     (1, 7): _V1_7,
     (1, 8): _V1_7,
-    (
-        2,
-        0,
-    ): f"system_clock_counter:u64 {_V2_TEMPERATURES} average_gfx_activity average_mm_activity {_V2_POWER} {_V2_CLOCKS} padding",
+    (2, 0): f"system_clock_counter:u64 {_V2_TEMPERATURES} average_gfx_activity average_mm_activity {_V2_POWER}"
+    f" {_V2_CLOCKS} padding",
     (2, 1): _V2_1,
     (2, 2): _V2_2,
     (2, 3): _V2_3,
-    (
-        2,
-        4,
-    ): f"{_V2_3} average_cpu_voltage average_soc_voltage average_gfx_voltage average_cpu_current average_soc_current"
-    " average_gfx_current",
+    (2, 4): f"{_V2_3} average_cpu_voltage average_soc_voltage average_gfx_voltage average_cpu_current"
+    " average_soc_current average_gfx_current",
     (3, 0): "temperature_gfx temperature_soc temperature_core:u16:16 temperature_skin average_gfx_activity vcn_activity"
     " average_ipu_activity:u16:8 average_core_c0_activity:u16:16 average_dram_reads average_dram_writes average_ipu_reads"
     " average_ipu_writes system_clock_counter:u64 average_socket_power:u32 average_ipu_power average_apu_power:u32"
@@ -106,52 +99,17 @@ PARTITION_FIELDS = {
     440: "gfx_busy_inst:u32:8 jpeg_busy:u16:40 vcn_busy:u16:4 gfx_busy_acc:u64:8",
 }
 # v1_9 has no layout: each attribute carries its id, type, unit and length. The ids in order, as far as they are read here.
-ATTRIBUTES = [
-    "temperature_hotspot",
-    "temperature_mem",
-    "temperature_vrsoc",
-    "curr_socket_power",
-    "average_gfx_activity",
-    "average_umc_activity",
-    "mem_max_bandwidth",
-    "energy_accumulator",
-    "system_clock_counter",
-    "accumulation_counter",
-    "prochot_residency_acc",
-    "ppt_residency_acc",
-    "socket_thm_residency_acc",
-    "vr_thm_residency_acc",
-    "hbm_thm_residency_acc",
-    "gfxclk_lock_status",
-    "pcie_link_width",
-    "pcie_link_speed",
-    "xgmi_link_width",
-    "xgmi_link_speed",
-    "gfx_activity_acc",
-    "mem_activity_acc",
-    "pcie_bandwidth_acc",
-    "pcie_bandwidth_inst",
-    "pcie_l0_to_recov_count_acc",
-    "pcie_replay_count_acc",
-    "pcie_replay_rover_count_acc",
-    "pcie_nak_sent_count_acc",
-    "pcie_nak_rcvd_count_acc",
-    "xgmi_read_data_acc",
-    "xgmi_write_data_acc",
-    "xgmi_link_status",
-    "firmware_timestamp",
-    "current_gfxclk",
-    "current_socclk",
-    "current_vclk0",
-    "current_dclk0",
-    "current_uclk",
-    "num_partition",
-    "pcie_lc_perf_other_end_recovery",
-    "gfx_busy_inst",
-    "jpeg_busy",
-    "vcn_busy",
-    "gfx_busy_acc",
-]
+ATTRIBUTES = (
+    "temperature_hotspot", "temperature_mem", "temperature_vrsoc", "curr_socket_power", "average_gfx_activity",
+    "average_umc_activity", "mem_max_bandwidth", "energy_accumulator", "system_clock_counter", "accumulation_counter",
+    "prochot_residency_acc", "ppt_residency_acc", "socket_thm_residency_acc", "vr_thm_residency_acc",
+    "hbm_thm_residency_acc", "gfxclk_lock_status", "pcie_link_width", "pcie_link_speed", "xgmi_link_width",
+    "xgmi_link_speed", "gfx_activity_acc", "mem_activity_acc", "pcie_bandwidth_acc", "pcie_bandwidth_inst",
+    "pcie_l0_to_recov_count_acc", "pcie_replay_count_acc", "pcie_replay_rover_count_acc", "pcie_nak_sent_count_acc",
+    "pcie_nak_rcvd_count_acc", "xgmi_read_data_acc", "xgmi_write_data_acc", "xgmi_link_status", "firmware_timestamp",
+    "current_gfxclk", "current_socclk", "current_vclk0", "current_dclk0", "current_uclk", "num_partition",
+    "pcie_lc_perf_other_end_recovery", "gfx_busy_inst", "jpeg_busy", "vcn_busy", "gfx_busy_acc",
+)  # fmt: skip
 
 
 class StructField(Value):

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import time
 
-from ..base import cached_attribute
+from ..base import Facts, cached_attribute
 from ..drm.cards import pci_name, read_link, slot_link
 from ..drm.clients import busiest
 from ..drm.source import CardDevice, CardReading
 from ..files import read_text
 from ..host import memory_info
-from .processes import read_processes
 from .regions import may_see_usage, query_memory
 from .sensors import READERS, VITAL, Pace, find_gts, throttle_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ...model.metric import Gap, Value
     from ..base import DeviceSample, Key
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ..drm.clients import Clients, ClientUse
     from .regions import Memory
     from .sensors import Gt
+
 
 IDENTITY_KEYS = frozenset(
     {"index", "ordinal", "uuid", "name", "vendor", "architecture", "pci_bus_id", "driver_version"}
@@ -275,3 +275,41 @@ class IntelDevice(CardDevice):
     @cached_attribute
     def _slot(self) -> str:
         return slot_link(self.card.device, "0x8086")
+
+
+_RENDER = ("render", "rcs")  # i915's word and xe's
+_COMPUTE = ("compute", "ccs")
+_UNSAID = ("memory_utilization", "encoder_utilization", "decoder_utilization")  # one video engine does both
+
+
+def read_processes(uses: Iterable[ClientUse], integrated: bool, keys: Key) -> dict[int, Facts]:
+    """Return the processes of one GPU by pid; an integrated GPU's memory is the machine's."""
+    by_pid: dict[int, list[ClientUse]] = {}
+    for use in uses:
+        by_pid.setdefault(use.pid, []).append(use)
+    regions = ("system", "gtt", "stolen") if integrated else ("local", "vram")
+    return {pid: _facts(pid, own, regions, keys) for pid, own in sorted(by_pid.items())}
+
+
+def _facts(pid: int, uses: list[ClientUse], regions: tuple[str, ...], keys: Key) -> Facts:
+    facts = Facts()
+    facts.values["pid"] = pid
+    facts.values["type"] = "C" if _ran(uses, _COMPUTE) and not _ran(uses, _RENDER) else "G"
+    amounts = [held for use in uses if (held := use.client.held(*regions)) is not None]
+    if amounts:
+        facts.values["memory_used"] = sum(amounts)
+    else:
+        facts.gaps["memory_used"] = "unsupported"
+    facts.gaps.update({key: "unsupported" for key in _UNSAID if key in keys})
+    if "sm_utilization" in keys:
+        known = [use.shares for use in uses if use.shares is not None]
+        sums = [sum(shares.get(engine, 0.0) for shares in known) for engine in (*_RENDER, *_COMPUTE)]
+        if known:
+            facts.values["sm_utilization"] = round(min(100.0, max(sums)), 1)
+        else:
+            facts.gaps["sm_utilization"] = "pending"
+    return facts
+
+
+def _ran(uses: list[ClientUse], engines: tuple[str, ...]) -> bool:
+    return any(use.client.busy.get(engine) or use.client.cycles.get(engine) for use in uses for engine in engines)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..base import Device, DeviceSample, Facts
-from .scene import TOP_CLOCK, digits, hum_area, scatter
-from .stage import jitter
+from .scene import TOP_CLOCK, digits, hum_area, jitter, scatter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from ..base import Key
     from .boards import Board
     from .scene import Scene, Worker
-    from .stage import Stage
+    from .source import Stage
 
 _TOTAL = 85_520_809_984
 _RESERVED = 616_562_688

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..base import Facts, Machine, Relative
 from ..host import TOP_KEYS
-from .scene import GIB
-from .stage import jitter
+from .scene import GIB, jitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from ...model.serving import ServerSample
     from ..base import Key
     from .scene import LoadPattern, Wave, Worker
-    from .stage import Stage
+    from .source import Stage
 
 _CORES = 96
 _STRIDE = 37  # coprime to the number of cores: spreads the load over the cores as the kernel would

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 TOP_CLOCK = 1980
+_CHANNEL = 1_000_003  # separates the noise of one metric from the next
+_TICK = 10.0  # noise changes ten times per second, about as often as a driver samples
 _INERTIA = 12.0  # seconds for the heat sink; the chip itself follows within one second
 
 
@@ -209,6 +211,11 @@ def scatter(seed: int, cell: int) -> float:
     bits = ((bits ^ (bits >> 31)) * 0x94D049BB133111EB) & _MASK
     bits = ((bits ^ (bits >> 29)) * 0xD6E8FEB86659FD93) & _MASK
     return (bits >> 11) / (1 << 52) - 1.0
+
+
+def jitter(seed: int, channel: int, at: float) -> float:
+    """Return the noise of one metric at one time, in [-1, 1)."""
+    return scatter(seed + channel * _CHANNEL, int(at * _TICK))
 
 
 def digits(seed: int, cell: int, count: int) -> str:

@@ -8,13 +8,13 @@ from ..base import Source
 from .device import DRIVER, SimulatedDevice
 from .machine import SimulatedMachine
 from .scenes import MIXED_SCENES, SCENES
-from .stage import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from .boards import Board
+    from .scene import Scene, Worker
 
 
 class SimulatedSource(Source):
@@ -53,3 +53,24 @@ class SimulatedSource(Source):
 
     def close(self) -> None:
         self.devices = ()
+
+
+class Stage:
+    """The scenes by GPU, started now; all values follow from the seed and the time since then."""
+
+    def __init__(self, seed: int, clock: Callable[[], float], scenes: Sequence[type[Scene]] = SCENES) -> None:
+        self.seed = seed
+        self.scenes: tuple[Scene, ...] = tuple(scene(seed, index) for index, scene in enumerate(scenes))
+        self._clock = clock
+        self._opened = clock()
+
+    def elapsed(self) -> float:
+        """Return the seconds since the stage was opened."""
+        return self._clock() - self._opened
+
+    def workers(self, elapsed: float) -> Iterator[tuple[Worker, float]]:
+        """Yield the processes of all GPUs, each with the time of its scene."""
+        for scene in self.scenes:
+            at = elapsed + scene.start
+            for worker in scene.workers(at):
+                yield worker, at
