@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ... import value
 from ...errors import SourceUnavailable
 from ...model.snapshot import Check
 from ..base import Device, DeviceSample, Source
@@ -30,6 +31,17 @@ KEYS = _IDENTITY | {
     ),
     *("power_draw", "fan_speed", "clock_sm", "clock_graphics", "clock_sm_max"),
 }
+
+
+_LOADS = (
+    "/sys/devices/platform/gpu.0/load",
+    "/sys/devices/gpu.0/load",
+    "/sys/devices/platform/bus@0/17000000.gpu/load",
+    "/sys/devices/platform/17000000.gpu/load",
+)
+_CHIPS = ("gm20b", "gp10b", "gv11b", "ga10b", "gb10b")
+_OTHER_DOMAINS = ("nvd", "sys")  # of Thor's GPU: video and system; what computes is gpc
+_OFF = -256  # °C, and in thousandths on other kernels: the sensor's rail is off
 
 
 class JetsonDevice(Device):
@@ -144,35 +156,20 @@ def _megahertz(path: str) -> float | None:
     return None if hertz is None else hertz / 1e6
 
 
-_LOADS = (
-    "/sys/devices/platform/gpu.0/load",
-    "/sys/devices/gpu.0/load",
-    "/sys/devices/platform/bus@0/17000000.gpu/load",
-    "/sys/devices/platform/17000000.gpu/load",
-)
-_CHIPS = ("gm20b", "gp10b", "gv11b", "ga10b", "gb10b")
-_OTHER_DOMAINS = ("nvd", "sys")  # of Thor's GPU: video and system; what computes is gpc
-_OFF = -256  # °C, and in thousandths on other kernels: the sensor's rail is off
-
-
-class Rail:
+class Rail(value.Value):
     """One power rail: two files whose product is its power, or one that has it in mW."""
 
-    __slots__ = ("_current", "_power", "_voltage", "label")
-
-    def __init__(self, label: str, voltage: str = "", current: str = "", power: str = "") -> None:
-        self.label = label
-        self._voltage = voltage
-        self._current = current
-        self._power = power
+    label: str
+    voltage: str = ""
+    current: str = ""
+    power: str = ""
 
     def watts(self) -> float | None:
         """Return the power now."""
-        if self._power:
-            milliwatts = read_int(self._power)
-            return None if milliwatts is None or milliwatts < 0 else milliwatts / 1000
-        volts, amperes = read_int(self._voltage), read_int(self._current)
-        return None if volts is None or amperes is None or volts < 0 or amperes < 0 else round(volts * amperes / 1e6, 3)
+        parts = [read_int(self.power)] if self.power else [read_int(self.voltage), read_int(self.current)]
+        if any(part is None or part < 0 for part in parts):
+            return None
+        return (parts[0] or 0) / 1000 if self.power else round((parts[0] or 0) * (parts[1] or 0) / 1e6, 3)
 
 
 def is_board(root: str = "") -> bool:
@@ -229,22 +226,11 @@ def find_rails(root: str) -> list[Rail]:
     """Return the rails of the board's INA3221 monitors, in hwmon since JetPack 5 and in iio before."""
     rails = []
     for driver in ("ina3221", "ina3221x"):
-        folder = f"{root}/sys/bus/i2c/drivers/{driver}"
-        for chip in names(folder):
-            rails += [
-                rail for name in names(f"{folder}/{chip}/hwmon") for rail in _hwmon(f"{folder}/{chip}/hwmon/{name}")
-            ]
-            rails += [
-                rail
-                for name in names(f"{folder}/{chip}")
-                if name.startswith("iio:")
-                for rail in _iio(f"{folder}/{chip}/{name}")
-            ]
-    if not rails:
-        folder = f"{root}/sys/class/hwmon"
-        monitors = [name for name in names(folder) if read_text(f"{folder}/{name}/name", 64) == "ina3221"]
-        rails = [rail for name in monitors for rail in _hwmon(f"{folder}/{name}")]
-    return rails
+        for chip in names(folder := f"{root}/sys/bus/i2c/drivers/{driver}"):
+            place = f"{folder}/{chip}"
+            rails += [rail for name in names(f"{place}/hwmon") for rail in _hwmon(f"{place}/hwmon/{name}")]
+            rails += [rail for name in names(place) if name.startswith("iio:") for rail in _iio(f"{place}/{name}")]
+    return rails or [rail for place in _hwmons(root, "ina3221") for rail in _hwmon(place)]
 
 
 def gpu_rail(rails: list[Rail]) -> Rail | None:
@@ -257,10 +243,12 @@ def gpu_rail(rails: list[Rail]) -> Rail | None:
 
 def find_fan(root: str) -> str:
     """Return the hwmon folder of the fan, or an empty string."""
+    return next(iter(_hwmons(root, "pwmfan")), "")
+
+
+def _hwmons(root: str, kind: str) -> list[str]:
     folder = f"{root}/sys/class/hwmon"
-    return next(
-        (f"{folder}/{name}" for name in names(folder) if read_text(f"{folder}/{name}/name", 64) == "pwmfan"), ""
-    )
+    return [f"{folder}/{name}" for name in names(folder) if read_text(f"{folder}/{name}/name", 64) == kind]
 
 
 def _is_gpu(name: str, node: str) -> bool:

@@ -42,30 +42,28 @@ def no_library(root: str = "") -> SourceUnavailable:
 
 def failed_start(code: int, root: str = "") -> SourceUnavailable:
     """Explain a library that loads but cannot be initialized."""
-    if code == DRIVER_NOT_LOADED:
-        return SourceUnavailable(
-            "NVIDIA: the driver is installed but not loaded.",
+    kernel, library = kernel_version(root) or "unknown", library_version(root) or "unknown"
+    message, remedy = {
+        DRIVER_NOT_LOADED: (
+            "the driver is installed but not loaded.",
             "Load it with `sudo modprobe nvidia`; if that fails, see `dmesg | grep -i nvrm`.",
-            code,
-        )
-    if code == LIB_RM_VERSION_MISMATCH:
-        return SourceUnavailable(
-            f"NVIDIA: the kernel driver ({kernel_version(root) or 'unknown'}) and its library"
-            f" ({library_version(root) or 'unknown'}) have different versions, usually after an upgrade.",
+        ),
+        LIB_RM_VERSION_MISMATCH: (
+            f"the kernel driver ({kernel}) and its library ({library}) have different versions, usually after an upgrade.",
             "Reboot, or reload the nvidia kernel modules.",
-            code,
-        )
-    if code == NO_PERMISSION:
-        return SourceUnavailable(
-            "NVIDIA: the driver denied access (NO_PERMISSION).",
+        ),
+        NO_PERMISSION: (
+            "the driver denied access (NO_PERMISSION).",
             "Check that this user may open /dev/nvidiactl and /dev/nvidia0, and that a container has access to the devices.",
-            code,
-        )
-    return SourceUnavailable(
-        f"NVIDIA: the driver could not be initialized ({error_name(code)}, code {code}).",
-        "Run `gpulse doctor` for details, and `nvidia-smi` to compare; if this is a container, restart it.",
+        ),
+    }.get(
         code,
+        (
+            f"the driver could not be initialized ({error_name(code)}, code {code}).",
+            "Run `gpulse doctor` for details, and `nvidia-smi` to compare; if this is a container, restart it.",
+        ),
     )
+    return SourceUnavailable(f"NVIDIA: {message}", remedy, code)
 
 
 def kernel_version(root: str = "") -> str:
@@ -98,74 +96,50 @@ def has_nvidia_card(root: str = "") -> bool:
 
 def examine(machine: LinuxMachine, root: str = "") -> list[Check]:
     """Return what was found of NVIDIA's driver and GPUs on this machine, without waking a GPU."""
-    return [_card(root), _kernel(root), _library(root), *_device_files(root), *_asleep(root), *_namespace(machine)]
-
-
-def _card(root: str) -> Check:
-    if has_nvidia_card(root):
-        return Check("ok", "card", "found an NVIDIA GPU.")
-    return Check(
-        "note",
-        "card",
-        "no NVIDIA GPU found.",
-        "It may be hidden in a VM or container; otherwise check that the card is seated and powered.",
-    )
-
-
-def _kernel(root: str) -> Check:
-    if version := kernel_version(root):
-        return Check("ok", "kernel driver", f"loaded, version {version}.")
-    return Check(
-        "warn", "kernel driver", "not loaded.", "Install the NVIDIA driver and load it with `sudo modprobe nvidia`."
-    )
-
-
-def _library(root: str) -> Check:
-    try:
-        Nvml()
-    except OSError as error:
-        return Check(
-            "fail",
-            "library",
-            f"libnvidia-ml.so.1 cannot be loaded ({error}).",
-            "Install the driver's user-space package.",
-        )
-    version, kernel = library_version(root), kernel_version(root)
-    if version and kernel and version != kernel:
-        return Check(
-            "fail",
-            "library",
-            f"version {version} does not match the kernel driver {kernel}.",
-            "Reboot after a driver upgrade.",
-        )
-    return Check("ok", "library", f"libnvidia-ml.so.1 loads{f', version {version}' if version else ''}.")
-
-
-def _device_files(root: str) -> list[Check]:
+    kernel = kernel_version(root)
+    found = [
+        Check("ok", "card", "found an NVIDIA GPU.")
+        if has_nvidia_card(root)
+        else Check(
+            "note",
+            "card",
+            "no NVIDIA GPU found.",
+            "It may be hidden in a VM or container; otherwise check that the card is seated and powered.",
+        ),
+        Check("ok", "kernel driver", f"loaded, version {kernel}.")
+        if kernel
+        else Check(
+            "warn",
+            "kernel driver",
+            "not loaded.",
+            "Install the NVIDIA driver and load it with `sudo modprobe nvidia`.",
+        ),
+        _library(kernel, library_version(root)),
+    ]
     files = [name for name in names(f"{root}/dev") if name == "nvidiactl" or name.removeprefix("nvidia").isdecimal()]
     closed = [name for name in files if not os.access(f"{root}/dev/{name}", os.R_OK | os.W_OK)]
     if closed:
         remedy = "Give this user access, usually by adding it to the group that owns the files."
-        return [Check("fail", "device files", f"/dev/{', /dev/'.join(closed)} cannot be opened by this user.", remedy)]
-    return [Check("ok", "device files", f"{len(files)} found, all accessible.")] if files else []
-
-
-def _asleep(root: str) -> list[Check]:
-    sleeping = [slot for slot, asleep in power_states(root).items() if asleep]
-    return (
-        [Check("note", "asleep", f"{', '.join(sleeping)} is asleep, and gpulse does not wake it.")] if sleeping else []
-    )
-
-
-def _namespace(machine: LinuxMachine) -> list[Check]:
+        text = f"/dev/{', /dev/'.join(closed)} cannot be opened by this user."
+        found.append(Check("fail", "device files", text, remedy))
+    elif files:
+        found.append(Check("ok", "device files", f"{len(files)} found, all accessible."))
+    if sleeping := [slot for slot, asleep in power_states(root).items() if asleep]:
+        found.append(Check("note", "asleep", f"{', '.join(sleeping)} is asleep, and gpulse does not wake it."))
     if machine.isolated():
+        text = "this container has its own PID namespace, but the driver reports PIDs of the host."
         remedy = "Start the container with --pid=host to see names and users of all processes."
-        return [
-            Check(
-                "warn",
-                "process ids",
-                "this container has its own PID namespace, but the driver reports PIDs of the host.",
-                remedy,
-            )
-        ]
-    return []
+        found.append(Check("warn", "process ids", text, remedy))
+    return found
+
+
+def _library(kernel: str, version: str) -> Check:
+    try:
+        Nvml()
+    except OSError as error:
+        text = f"libnvidia-ml.so.1 cannot be loaded ({error})."
+        return Check("fail", "library", text, "Install the driver's user-space package.")
+    if version and kernel and version != kernel:
+        text = f"version {version} does not match the kernel driver {kernel}."
+        return Check("fail", "library", text, "Reboot after a driver upgrade.")
+    return Check("ok", "library", f"libnvidia-ml.so.1 loads{f', version {version}' if version else ''}.")

@@ -45,74 +45,32 @@ class Board(value.Value):
             values.pop(key, None)
 
 
-def _constants(total: int, limit: float, **others: Value) -> dict[str, Value]:
+def _board(
+    vendor: str, name: str, architecture: str, gibibytes: int, limit: float, absent: frozenset[str], watts: float, memory: float,
+    *, ordinal: int = 0, **constants: Value,
+) -> Board:  # fmt: skip
+    """Return a board; what is not given is as on all of them."""
+    total = gibibytes * _GIB
+    identity: dict[str, Value] = {"vendor": vendor, "name": name, "architecture": architecture, "ordinal": ordinal}
     shared: dict[str, Value] = {"memory_total": total, "power_limit": limit, "power_default_limit": limit}
-    return {**shared, "bar1_total": total, "temperature_limit": 100, "video_utilization": 0, **others}
+    shared |= {"bar1_total": total, "temperature_limit": 100, "video_utilization": 0}
+    return Board({**identity, "driver_version": "6.14.0"}, {**shared, **constants}, absent, watts, memory)
 
 
 MIXED: tuple[Board | None, ...] = (
     None,  # the H100 the scenes are written for
-    Board(
-        {
-            "vendor": "amd",
-            "name": "AMD Instinct MI300X",
-            "architecture": "CDNA 3 (gfx942)",
-            "ordinal": 0,
-            "driver_version": "6.14.0",
-        },
-        _constants(
-            192 * _GIB, 750.0, clock_memory=1300, clock_memory_max=1300, clock_sm_max=2100, partition_mode="SPX/NPS1"
-        ),
-        _NVIDIA_ONLY,
-        watts=1.07,
-        memory=2.2,
+    _board(
+        "amd", "AMD Instinct MI300X", "CDNA 3 (gfx942)", 192, 750.0, _NVIDIA_ONLY, 1.07, 2.2,
+        clock_memory=1300, clock_memory_max=1300, clock_sm_max=2100, partition_mode="SPX/NPS1",
     ),
-    Board(
-        {
-            "vendor": "amd",
-            "name": "AMD Radeon RX 7900 XTX",
-            "architecture": "RDNA 3 (gfx1100)",
-            "ordinal": 1,
-            "driver_version": "6.14.0",
-        },
-        _constants(
-            24 * _GIB,
-            339.0,
-            clock_memory=1249,
-            clock_memory_max=1249,
-            clock_sm_max=2990,
-            fan_speed=41.2,
-            fan_rpm=1380,
-            pcie_gen=4,
-            pcie_gen_max=4,
-        ),
-        _NVIDIA_ONLY | _DATACENTER_ONLY,
-        watts=0.48,
-        memory=0.28,
+    _board(
+        "amd", "AMD Radeon RX 7900 XTX", "RDNA 3 (gfx1100)", 24, 339.0, _NVIDIA_ONLY | _DATACENTER_ONLY, 0.48, 0.28, ordinal=1,
+        clock_memory=1249, clock_memory_max=1249, clock_sm_max=2990, fan_speed=41.2, fan_rpm=1380, pcie_gen=4, pcie_gen_max=4,
     ),
-    Board(
-        {
-            "vendor": "intel",
-            "name": "Intel Arc B580",
-            "architecture": "Xe2-HPG",
-            "ordinal": 0,
-            "driver_version": "6.14.0",
-        },
-        _constants(
-            12 * _GIB,
-            190.0,
-            clock_sm_max=2850,
-            fan_speed=57.2,
-            fan_rpm=1235,
-            pcie_gen=4,
-            pcie_width=8,
-            pcie_gen_max=4,
-            pcie_width_max=8,
-        ),
-        _NVIDIA_ONLY
-        | _DATACENTER_ONLY
+    _board(
+        "intel", "Intel Arc B580", "Xe2-HPG", 12, 190.0,
+        _NVIDIA_ONLY | _DATACENTER_ONLY
         | {"memory_utilization", "hotspot_temperature", "clock_memory", "clock_memory_max", "video_utilization"},
-        watts=0.27,
-        memory=0.12,
+        0.27, 0.12, clock_sm_max=2850, fan_speed=57.2, fan_rpm=1235, pcie_gen=4, pcie_width=8, pcie_gen_max=4, pcie_width_max=8,
     ),
-)
+)  # fmt: skip
