@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ..errors import SourceUnavailable
+from .drm.cards import Card, card_names
 from .files import link, names, read_bytes, read_text
 
 TYPE_CHECKING = False
@@ -19,39 +20,24 @@ _DRIVERS = ("amdgpu", "radeon", "i915", "xe")
 _MOST = 65536  # bytes of one file
 _ALL = 8 << 20  # bytes of a whole recording
 # Left out: pcie_bw sleeps for a second in the driver, rom and config are the board's own, the rest acts on a read or is huge.
-_UNREAD = frozenset(
-    {
-        "pcie_bw",
-        "rom",
-        "config",
-        "reset",
-        "remove",
-        "rescan",
-        "resource",
-        "driver_override",
-        "thermal_throttling_logging",
-    }
-)
+_UNREAD = frozenset({
+    "pcie_bw", "rom", "config", "reset", "remove", "rescan", "resource", "driver_override", "thermal_throttling_logging",
+})  # fmt: skip
 _SECRET = frozenset({"unique_id", "serial_number", "serial-number", "product_number"})
+_SECRET_TAGS = (
+    b"uuid",
+    b"serial",
+    b"process_name",
+    b"board_id",
+    b"gpu_part_number",
+    b"chassis_serial_number",
+    b"gpu_guid",
+)
 _IDENTITY = ("uevent", "vendor", "device", "revision", "class", "subsystem_vendor", "subsystem_device", "power/runtime_status",
              "current_link_speed", "current_link_width", "max_link_speed", "max_link_width")  # fmt: skip
 _FOLDERS = (
-    "hwmon",
-    "power",
-    "ras",
-    "gt",
-    "tile",
-    "freq0",
-    "throttle",
-    "gtidle",
-    "temp",
-    "ip_discovery",
-    "die",
-    "GC",
-    "xcp",
-    "0",
-    "1",
-)
+    "hwmon", "power", "ras", "gt", "tile", "freq0", "throttle", "gtidle", "temp", "ip_discovery", "die", "GC", "xcp", "0", "1",
+)  # fmt: skip
 _LOADS = ("platform/gpu.0", "gpu.0", "platform/17000000.gpu", "platform/bus@0/17000000.gpu")
 _MACHINE = (
     *("proc/meminfo", "proc/sys/kernel/osrelease", "proc/device-tree/model", "proc/device-tree/compatible"),
@@ -80,9 +66,8 @@ class Capture:
 
     def record(self) -> None:
         """Record everything; raises OSError if the folder cannot be written."""
-        for name in names(f"{self._root}/sys/class/drm"):
-            if name.startswith("card") and name[4:].isdecimal():
-                self._card(f"sys/class/drm/{name}")
+        for name in card_names(self._root):
+            self._card(f"sys/class/drm/{name}")
         for tree in _TREES:
             for path in self._below(tree, 0, anything=True):
                 self._copy(path)
@@ -100,22 +85,14 @@ class Capture:
             log = run_smi()
         except SourceUnavailable:
             return
-        for tag in (
-            b"uuid",
-            b"serial",
-            b"process_name",
-            b"board_id",
-            b"gpu_part_number",
-            b"chassis_serial_number",
-            b"gpu_guid",
-        ):
+        for tag in _SECRET_TAGS:
             log = _replaced(log, tag)
         self._write("nvidia-smi.xml", log)
         self.cards.append("NVIDIA GPUs (nvidia-smi.xml)")
 
     def _card(self, card: str) -> None:
         device = f"{card}/device"
-        driver = os.path.basename(link(f"{self._root}/{device}/driver")) or _driver(f"{self._root}/{device}")
+        driver = Card(f"{self._root}/{card}").driver
         if driver not in _DRIVERS:
             return
         asleep = read_text(f"{self._root}/{device}/power/runtime_status", 64) in ("suspended", "suspending")
@@ -208,8 +185,3 @@ def _replaced(log: bytes, tag: bytes) -> bytes:
         masked = text if text.strip() in (b"N/A", b"") else known.setdefault(text, prefix + b"%08d" % (len(known) + 1))
         parts.append(b"<" + tag + b">" + masked + b"</" + after)
     return b"".join(parts)
-
-
-def _driver(device: str) -> str:
-    lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
-    return next((line[7:].strip() for line in lines if line.startswith("DRIVER=")), "")

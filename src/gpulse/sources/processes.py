@@ -14,7 +14,7 @@ from .secrets import mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Literal
 
     from ..model.metric import Gap
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .slurm import SlurmJob, SlurmNode
 
 
+_DEEPEST = 64  # ancestors of one process, against a loop in a list that changes while it is read
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _SLURM = frozenset({"job_name", "account", "partition"})
 _OWNER = frozenset({"container", "pod", "project", "job"}) | _SLURM
@@ -94,7 +95,7 @@ class LinuxMachine(Machine):
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._users: dict[int, str] = {}
-        self._lineage: Lineage | None = None
+        self._relatives: dict[tuple[int, int], Relative] = {}
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
         self._gpu_pids: Collection[int] = ()
         self._top = TopProcesses(self._ticks, self._page)
@@ -180,9 +181,27 @@ class LinuxMachine(Machine):
         return {word: text for word, text in facts.items() if text}
 
     def lineage(self, pids: Collection[int]) -> dict[int, Relative]:
-        if self._lineage is None:
-            self._lineage = Lineage(self._stat, self._describe)
-        return self._lineage.of(pids)
+        found: dict[int, Relative] = {}
+        for pid in pids:
+            for _ in range(_DEEPEST):
+                if pid <= 1 or pid in found or (relative := self._relative(pid)) is None:
+                    break
+                found[pid] = relative
+                pid = relative.parent
+        self._relatives = {key: known for key, known in self._relatives.items() if found.get(key[0]) is known}
+        return found
+
+    def _relative(self, pid: int) -> Relative | None:
+        """Return a process with its parent of now; its name and command are read once."""
+        stat = self._stat(pid)
+        if stat is None:
+            return None
+        known = self._relatives.get((pid, stat.started))
+        if known is None or known.parent != stat.parent:  # an orphan gets a new parent
+            facts = self._describe(pid, stat, frozenset())
+            known = Relative(pid, stat.parent, facts.get("name", "?"), facts.get("command", ""), facts["user"])
+            self._relatives[pid, stat.started] = known
+        return known
 
     def foreign(self, pids: Collection[int]) -> bool:
         return bool(pids) and self.isolated() and not all(self._holds_a_gpu(pid) for pid in pids)
@@ -307,42 +326,3 @@ def _program_name(comm: str, program: str) -> str:
     """Return the full name of the program: the kernel truncates it to 15 characters, and threads may have renamed it."""
     base = program.rsplit("/", 1)[-1]
     return base if len(comm) >= 15 and base.startswith(comm) else comm
-
-
-_INIT = 1
-_DEEPEST = 64  # ancestors of one process, against a loop in a list that changes while it is read
-_NOTHING: Key = frozenset()
-
-
-class Lineage:
-    """Reads processes and their ancestors through two functions of the machine; names and commands are read once."""
-
-    def __init__(
-        self, stat: Callable[[int], Stat | None], describe: Callable[[int, Stat, Key], dict[str, str]]
-    ) -> None:
-        self._stat = stat
-        self._describe = describe
-        self._known: dict[tuple[int, int], Relative] = {}
-
-    def of(self, pids: Collection[int]) -> dict[int, Relative]:
-        """Return these processes and all their ancestors by PID; a process that has ended is left out."""
-        found: dict[int, Relative] = {}
-        for pid in pids:
-            for _ in range(_DEEPEST):
-                if pid <= _INIT or pid in found or (relative := self._read(pid)) is None:
-                    break
-                found[pid] = relative
-                pid = relative.parent
-        self._known = {key: relative for key, relative in self._known.items() if found.get(key[0]) is relative}
-        return found
-
-    def _read(self, pid: int) -> Relative | None:
-        stat = self._stat(pid)
-        if stat is None:
-            return None
-        known = self._known.get((pid, stat.started))
-        if known is None or known.parent != stat.parent:  # an orphan gets a new parent
-            facts = self._describe(pid, stat, _NOTHING)
-            known = Relative(pid, stat.parent, facts.get("name", "?"), facts.get("command", ""), facts["user"])
-            self._known[pid, stat.started] = known
-        return known

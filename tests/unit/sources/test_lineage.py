@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpulse.sources.processes import Lineage, LinuxMachine, Stat
+from gpulse.sources.processes import LinuxMachine, Stat
 
 
 @pytest.fixture
@@ -40,35 +40,35 @@ def test_an_ended_process_is_left_out(child: subprocess.Popen[bytes]) -> None:
     assert machine.lineage([child.pid]) == {}
 
 
-class _Processes:
+class _Processes(LinuxMachine):
     """Processes by PID: parent and start time."""
 
     def __init__(self, **processes: tuple[int, int]) -> None:
-        self.processes = {int(name[1:]): found for name, found in processes.items()}
+        super().__init__()
+        self.table = {int(name[1:]): found for name, found in processes.items()}
         self.described: list[int] = []
 
-    def stat(self, pid: int) -> Stat | None:
-        found = self.processes.get(pid)
+    def _stat(self, pid: int | str) -> Stat | None:
+        found = self.table.get(int(pid))
         return None if found is None else Stat(f"p{pid}", "S", found[0], 0, 0, found[1], 0)
 
-    def describe(self, pid: int, stat: Stat, keys: object) -> dict[str, str]:
+    def _describe(self, pid: int, stat: Stat, keys: object) -> dict[str, str]:
         self.described.append(pid)
         return {"name": stat.name, "user": "ada"}
 
 
 def test_names_are_read_once_and_parents_every_time() -> None:
     machine = _Processes(p10=(1, 5), p11=(10, 6), p12=(10, 7))
-    lineage = Lineage(machine.stat, machine.describe)
-    assert {pid: one.parent for pid, one in lineage.of([11, 12]).items()} == {10: 1, 11: 10, 12: 10}
-    lineage.of([11, 12])
+    assert {pid: one.parent for pid, one in machine.lineage([11, 12]).items()} == {10: 1, 11: 10, 12: 10}
+    machine.lineage([11, 12])
     assert machine.described == [11, 10, 12]
-    machine.processes[11] = (1, 6)  # its launcher has ended
-    assert lineage.of([11])[11].parent == 1
-    machine.processes[11] = (1, 900)  # another process with this PID
-    lineage.of([11])
+    machine.table[11] = (1, 6)  # its launcher has ended
+    assert machine.lineage([11])[11].parent == 1
+    machine.table[11] = (1, 900)  # another process with this PID
+    machine.lineage([11])
     assert machine.described.count(11) == 3
 
 
 def test_a_loop_ends() -> None:
     machine = _Processes(p10=(11, 5), p11=(10, 6))
-    assert set(Lineage(machine.stat, machine.describe).of([10])) == {10, 11}
+    assert set(machine.lineage([10])) == {10, 11}
