@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from .. import value
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.presets import COSTLY, EVIDENCE, TIMED_POWER, TRACES
 from ..store.queue import holders
+from ..value import fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,20 +68,17 @@ def _of_cost(keys: Collection[str], metrics: Mapping[str, Metric], cost: str) ->
     return frozenset(key for key in keys if metrics[key].cost == cost and metrics[key].kind != "identity")
 
 
-class SourceAnswer:
+class SourceAnswer(value.Value):
     """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace.
 
     `allocations` says who was given which GPU, as `Machine.allocations` does; `holds` who has claimed or reserved it, by UUID.
     """
 
-    __slots__ = ("allocations", "foreign", "holds", "host", "processes")
-
-    def __init__(self) -> None:
-        self.processes: dict[int, Facts] = {}
-        self.host: Facts | None = None
-        self.foreign = False
-        self.allocations: Mapping[int, tuple[str, str]] | Gap | None = None
-        self.holds: Mapping[str, tuple[str, float | None]] = {}
+    processes: dict[int, Facts] = fresh(factory=dict)
+    host: Facts | None = None
+    foreign: bool = False
+    allocations: Mapping[int, tuple[str, str]] | Gap | None = None
+    holds: Mapping[str, tuple[str, float | None]] = fresh(factory=dict)
 
     def add_owners(self, sample: DeviceSample, identity: Mapping[str, Value]) -> None:
         """Add to the sample of a GPU who was given it, and for whom it is held."""

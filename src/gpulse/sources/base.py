@@ -21,19 +21,16 @@ if TYPE_CHECKING:
     Key: TypeAlias = frozenset[str]
 
 
-class Counter:
+class Counter(value.Value):
     """A count that only grows: its rate is `scale` times its growth divided by the growth of `at`, both since the previous read.
 
     `apart` is the minimum growth of `at` for a meaningful rate: the kernel counts CPU time in hundredths of a second.
     """
 
-    __slots__ = ("apart", "at", "scale", "value")
-
-    def __init__(self, value: float, at: float, scale: float = 1.0, apart: float = 0.0) -> None:
-        self.value = value
-        self.at = at
-        self.scale = scale
-        self.apart = apart
+    value: float
+    at: float
+    scale: float = 1.0
+    apart: float = 0.0
 
 
 class Facts:

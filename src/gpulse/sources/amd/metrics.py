@@ -256,19 +256,11 @@ _BITS = (
 )
 # Counters of the time in which a limit was in force; one that grew since the sample before was in force in between.
 _THROTTLE_TIMES = {
-    "prochot_residency_acc": _HARDWARE,
-    "ppt_residency_acc": _POWER,
-    "socket_thm_residency_acc": _HEAT,
-    "vr_thm_residency_acc": _HEAT,
-    "hbm_thm_residency_acc": _HEAT,
-    "throttle_residency_prochot": _HARDWARE,
-    "throttle_residency_spl": _POWER,
-    "throttle_residency_fppt": _POWER,
-    "throttle_residency_sppt": _POWER,
-    "throttle_residency_thm_core": _HEAT,
-    "throttle_residency_thm_gfx": _HEAT,
-    "throttle_residency_thm_soc": _HEAT,
-}
+    "prochot_residency_acc": _HARDWARE, "ppt_residency_acc": _POWER, "socket_thm_residency_acc": _HEAT,
+    "vr_thm_residency_acc": _HEAT, "hbm_thm_residency_acc": _HEAT, "throttle_residency_prochot": _HARDWARE,
+    "throttle_residency_spl": _POWER, "throttle_residency_fppt": _POWER, "throttle_residency_sppt": _POWER,
+    "throttle_residency_thm_core": _HEAT, "throttle_residency_thm_gfx": _HEAT, "throttle_residency_thm_soc": _HEAT,
+}  # fmt: skip
 
 
 class Throttle:

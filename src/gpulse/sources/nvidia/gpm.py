@@ -26,20 +26,11 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 METRICS = {
-    "graphics_active": (1, 1.0),
-    "sm_active": (2, 1.0),
-    "sm_occupancy": (3, 1.0),
-    "integer_active": (4, 1.0),
-    "tensor_active": (5, 1.0),
-    "dram_active": (10, 1.0),
-    "fp64_active": (11, 1.0),
-    "fp32_active": (12, 1.0),
-    "fp16_active": (13, 1.0),
-    "pcie_tx": (20, _MIB),
-    "pcie_rx": (21, _MIB),
-    "nvlink_rx": (60, _MIB),
+    "graphics_active": (1, 1.0), "sm_active": (2, 1.0), "sm_occupancy": (3, 1.0), "integer_active": (4, 1.0),
+    "tensor_active": (5, 1.0), "dram_active": (10, 1.0), "fp64_active": (11, 1.0), "fp32_active": (12, 1.0),
+    "fp16_active": (13, 1.0), "pcie_tx": (20, _MIB), "pcie_rx": (21, _MIB), "nvlink_rx": (60, _MIB),
     "nvlink_tx": (61, _MIB),
-}
+}  # fmt: skip
 KEYS = frozenset(METRICS)
 LINK_KEYS = frozenset({"pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"})
 _DRAM = METRICS["dram_active"][0]

@@ -21,13 +21,10 @@ if TYPE_CHECKING:
 
 KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
 _SHARED = {
-    "mig_multiprocessors": "multiprocessorCount",
-    "mig_copy_engines": "sharedCopyEngineCount",
-    "mig_encoders": "sharedEncoderCount",
-    "mig_decoders": "sharedDecoderCount",
-    "mig_jpegs": "sharedJpegCount",
+    "mig_multiprocessors": "multiprocessorCount", "mig_copy_engines": "sharedCopyEngineCount",
+    "mig_encoders": "sharedEncoderCount", "mig_decoders": "sharedDecoderCount", "mig_jpegs": "sharedJpegCount",
     "mig_ofas": "sharedOfaCount",
-}
+}  # fmt: skip
 
 
 class MigInstance:

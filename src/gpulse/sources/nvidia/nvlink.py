@@ -23,13 +23,9 @@ _WIDTH = 8 * sizeof(c_ulong)
 _SWITCH = 2  # the kind of device at the other end of a link
 # By link: field number, and what takes it to the catalog's unit.
 _FIELDS = {
-    "nvlink_speeds": (164, 1_000_000),
-    "nvlink_tx_links": (138, 1024),
-    "nvlink_rx_links": (139, 1024),
-    "nvlink_replay_links": (161, 1),
-    "nvlink_recovery_links": (162, 1),
-    "nvlink_crc_links": (163, 1),
-}
+    "nvlink_speeds": (164, 1_000_000), "nvlink_tx_links": (138, 1024), "nvlink_rx_links": (139, 1024),
+    "nvlink_replay_links": (161, 1), "nvlink_recovery_links": (162, 1), "nvlink_crc_links": (163, 1),
+}  # fmt: skip
 _TOTALS = {"nvlink_crc_errors": 163, "nvlink_replay_errors": 161, "nvlink_recovery_errors": 162}
 _ANCESTORS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 _P2P = ("OK", "CNS", "GNS", "TNS", "DR", "NS", "U")

@@ -46,17 +46,10 @@ NAMES = {
 }  # fmt: skip
 
 _GAPS: dict[int, Gap] = {
-    INVALID_ARGUMENT: "unsupported",
-    NOT_SUPPORTED: "unsupported",
-    NOT_FOUND: "unsupported",
-    FUNCTION_NOT_FOUND: "unsupported",
-    ARGUMENT_VERSION_MISMATCH: "unsupported",
-    DEPRECATED: "unsupported",
-    NO_PERMISSION: "denied",
-    TIMEOUT: "timeout",
-    GPU_IS_LOST: "lost",
-    RESET_REQUIRED: "lost",
-}
+    INVALID_ARGUMENT: "unsupported", NOT_SUPPORTED: "unsupported", NOT_FOUND: "unsupported",
+    FUNCTION_NOT_FOUND: "unsupported", ARGUMENT_VERSION_MISMATCH: "unsupported", DEPRECATED: "unsupported",
+    NO_PERMISSION: "denied", TIMEOUT: "timeout", GPU_IS_LOST: "lost", RESET_REQUIRED: "lost",
+}  # fmt: skip
 
 # Where the library is if the loader does not find it: WSL, NixOS, containers without ldconfig, Windows.
 _PLACES = (

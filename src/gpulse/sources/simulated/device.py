@@ -131,39 +131,15 @@ READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
 }
 
 CONSTANTS: dict[str, Value] = {
-    "encoder_utilization": 0,
-    "decoder_utilization": 0,
-    "jpeg_utilization": 0,
-    "ofa_utilization": 0,
-    "fp64_active": 0.0,
-    "fp16_active": 0.0,
-    "memory_total": _TOTAL,
-    "memory_reserved": _RESERVED,
-    "memory_unified": False,
-    "bar1_total": 137_438_953_472,
-    "temperature_limit": 89,
-    "power_limit": 700.0,
-    "power_default_limit": 700.0,
-    "clock_memory": 2619,
-    "clock_sm_max": TOP_CLOCK,
-    "clock_memory_max": 2619,
-    "pstate": 0,
-    "pcie_gen": 5,
-    "pcie_width": 16,
-    "pcie_gen_max": 5,
-    "pcie_width_max": 16,
-    "pcie_replays": 0,
-    "nvlink_links": 18,
-    "nvlink_crc_errors": 0,
-    "nvlink_replay_errors": 0,
-    "nvlink_recovery_errors": 0,
-    "ecc_corrected": 0,
-    "ecc_uncorrected": 0,
-    "compute_mode": "default",
-    "persistence_mode": True,
-    "mig_mode": False,
+    "encoder_utilization": 0, "decoder_utilization": 0, "jpeg_utilization": 0, "ofa_utilization": 0,
+    "fp64_active": 0.0, "fp16_active": 0.0, "memory_total": _TOTAL, "memory_reserved": _RESERVED,
+    "memory_unified": False, "bar1_total": 137_438_953_472, "temperature_limit": 89, "power_limit": 700.0,
+    "power_default_limit": 700.0, "clock_memory": 2619, "clock_sm_max": TOP_CLOCK, "clock_memory_max": 2619,
+    "pstate": 0, "pcie_gen": 5, "pcie_width": 16, "pcie_gen_max": 5, "pcie_width_max": 16, "pcie_replays": 0,
+    "nvlink_links": 18, "nvlink_crc_errors": 0, "nvlink_replay_errors": 0, "nvlink_recovery_errors": 0,
+    "ecc_corrected": 0, "ecc_uncorrected": 0, "compute_mode": "default", "persistence_mode": True, "mig_mode": False,
     "display_active": False,
-}
+}  # fmt: skip
 
 GAPS: dict[str, Gap] = {"fan_speed": "unsupported", "xid_last": "pending"}
 

@@ -20,20 +20,11 @@ _CORES = 96
 _STRIDE = 37  # coprime to the number of cores: spreads the load over the cores as the kernel would
 _SYSTEM_MEMORY = 31 * GIB
 _CONSTANTS: dict[str, Value] = {
-    "port_names": ("eth0",),
-    "port_states": ("active",),
-    "port_speeds": (3.125e9,),
-    "port_downs": (0.0,),
-    "port_errors": (0.0,),
-    "memory_total": 1024 * GIB,
-    "swap_used": 0,
-    "swap_total": 8 * GIB,
-    "memory_cached": 412 * GIB,
-    "swap_in": 0,
-    "swap_out": 0,
-    "processes_blocked": 0,
+    "port_names": ("eth0",), "port_states": ("active",), "port_speeds": (3.125e9,), "port_downs": (0.0,),
+    "port_errors": (0.0,), "memory_total": 1024 * GIB, "swap_used": 0, "swap_total": 8 * GIB,
+    "memory_cached": 412 * GIB, "swap_in": 0, "swap_out": 0, "processes_blocked": 0,
     "disk_names": ("nvme0n1", "nvme1n1"),
-}
+}  # fmt: skip
 
 _TOP = 40
 _OTHERS = (
