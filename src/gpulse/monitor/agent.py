@@ -14,7 +14,7 @@ import sys
 from ..errors import GpulseError
 from ..model.select import Wanted
 from ..model.visible import by_uuid, order_is_certain, visible
-from ..sampling.program import ProcessFamily, Program
+from ..sampling.assemble import ProcessFamily, Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
 from .messages import HOST, SELDOM, AgentSample, AlertMessage, Birth, Greeting, Request, Trouble, encode

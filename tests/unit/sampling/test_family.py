@@ -6,7 +6,7 @@ import os
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
-from gpulse.sampling.program import ProcessFamily
+from gpulse.sampling.assemble import ProcessFamily
 from gpulse.sources.processes import LinuxMachine
 
 

@@ -33,7 +33,7 @@ def run(arguments: Arguments) -> int:
     """Collect samples, diagnose them and print the result."""
     from ...analysis.concerns import concerns
     from ...analysis.diagnosis.running import RunningDiagnosis
-    from ...sampling.program import ProcessFamily
+    from ...sampling.assemble import ProcessFamily
 
     if arguments.fleet:
         return _fleet(arguments)

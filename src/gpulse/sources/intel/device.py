@@ -10,8 +10,7 @@ from ..drm.clients import busiest
 from ..drm.source import CardDevice, CardReading
 from ..files import read_text
 from ..host import memory_info
-from .regions import may_see_usage, query_memory
-from .sensors import READERS, VITAL, Pace, find_gts, throttle_words
+from .sensors import READERS, VITAL, Pace, find_gts, may_see_usage, query_memory, throttle_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from ..base import DeviceSample, Key
     from ..drm.cards import Card
     from ..drm.clients import Clients, ClientUse
-    from .regions import Memory
-    from .sensors import Gt
+    from .sensors import Gt, Memory
 
 
 IDENTITY_KEYS = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..drm.source import CardSource
 from .device import DRIVERS, KEYS, IntelDevice, driver_version, is_integrated
-from .regions import may_see_usage, query_memory
+from .sensors import may_see_usage, query_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..base import Key
     from .nvml import Bound, Nvml, Reader
     from .source import XidWatch
-    from .traces import DriverTrace
 
 _USUAL = (*READERS, NVLINK_TOTALS, *PLACE)
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
@@ -266,10 +265,8 @@ class NvidiaDevice(Device):
         return ProcessShares(self._nvml, self.handle)
 
     @cached_attribute
-    def _traces(self) -> list[DriverTrace]:
-        from .traces import DriverTrace  # read only if requested by name
-
-        return [DriverTrace(self._nvml, self.handle, keys) for keys in (TIMED_POWER, EVIDENCE)]
+    def _traces(self) -> list[gpm.DriverTrace]:
+        return [gpm.DriverTrace(self._nvml, self.handle, keys) for keys in (TIMED_POWER, EVIDENCE)]
 
     @property
     def _instances(self) -> list[mig.MigInstance]:

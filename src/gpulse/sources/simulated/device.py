@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from ...model.metric import Gap, Value
     from ..base import Key
-    from .boards import Board
     from .scene import Scene, Worker
+    from .scenes import Board
     from .source import Stage
 
 _TOTAL = 85_520_809_984

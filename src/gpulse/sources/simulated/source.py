@@ -7,13 +7,12 @@ import time
 from ..base import Source
 from .device import DRIVER, SimulatedDevice
 from .machine import SimulatedMachine
-from .scenes import MIXED_SCENES, SCENES
+from .scenes import MIXED, MIXED_SCENES, SCENES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from .boards import Board
     from .scene import Scene, Worker
 
 
@@ -38,18 +37,11 @@ class SimulatedSource(Source):
         self._clock = clock
 
     def open(self) -> None:
-        boards: Sequence[Board | None] = ()
-        scenes = SCENES
-        if self._mixed:
-            from .boards import MIXED
-
-            boards, scenes = MIXED, MIXED_SCENES
+        boards, scenes = (MIXED, MIXED_SCENES) if self._mixed else ((None,) * len(SCENES), SCENES)
         stage = Stage(self._seed, self._clock, scenes)
         self.driver = {"version": DRIVER, "cuda": "13.0", "nvml": f"13.{DRIVER}"}
         self.machine = SimulatedMachine(stage)
-        self.devices = tuple(
-            SimulatedDevice(stage, index, boards[index] if boards else None) for index in range(len(stage.scenes))
-        )
+        self.devices = tuple(SimulatedDevice(stage, index, boards[index]) for index in range(len(stage.scenes)))
 
     def close(self) -> None:
         self.devices = ()

@@ -20,8 +20,8 @@ from ...present.html import SEVERITY_COLORS, cell, escape, snapshot_html, table
 from ...present.quantities import moment_text
 from ...present.text import aligned, clean, fit
 from ...present.words import label, ranges
+from ...sampling.assemble import ProcessFamily
 from ...sampling.bus import Bus
-from ...sampling.program import ProcessFamily
 from ...sampling.sampler import Sampler
 from ...sources.registry import default_source, make_source
 from ...units import duration_text

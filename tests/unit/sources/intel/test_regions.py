@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.sources.intel.regions import may_see_usage, parse_i915, parse_xe
+from gpulse.sources.intel.sensors import may_see_usage, parse_i915, parse_xe
 from tests.unit.sources.trees import write_tree
 
 

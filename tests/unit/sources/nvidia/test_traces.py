@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gpulse.model.presets import TIMED_POWER
 from gpulse.sources.base import Facts
+from gpulse.sources.nvidia.gpm import DriverTrace, since
 from gpulse.sources.nvidia.nvml import NOT_FOUND, NOT_SUPPORTED, SUCCESS, TIMEOUT
-from gpulse.sources.nvidia.traces import DriverTrace, since
 from tests.e2e.lab import Lab
 from tests.fake_nvml import Scenario
 
@@ -53,7 +53,7 @@ class Driver:
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     driver = Driver()
-    monkeypatch.setattr("gpulse.sources.nvidia.traces.time.time", lambda: driver.now / 1e6)
+    monkeypatch.setattr("gpulse.sources.nvidia.gpm.time.time", lambda: driver.now / 1e6)
     return driver
 
 
@@ -71,7 +71,7 @@ def read(trace: DriverTrace) -> Any:
 def test_reads_within_the_buffer_lose_and_repeat_nothing(rests: list[int]) -> None:
     driver = Driver()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpulse.sources.nvidia.traces.time.time", lambda: driver.now / 1e6)
+        patch.setattr("gpulse.sources.nvidia.gpm.time.time", lambda: driver.now / 1e6)
         trace = trace_of(driver)
         seen = list(read(trace))
         assert seen == list(range(1000 - 118, 1001))
@@ -87,7 +87,7 @@ def test_reads_within_the_buffer_lose_and_repeat_nothing(rests: list[int]) -> No
 def test_a_read_after_a_long_rest_has_what_the_buffer_kept(rest: int) -> None:
     driver = Driver()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpulse.sources.nvidia.traces.time.time", lambda: driver.now / 1e6)
+        patch.setattr("gpulse.sources.nvidia.gpm.time.time", lambda: driver.now / 1e6)
         trace = trace_of(driver)
         read(trace)
         driver.now += rest * STEP
