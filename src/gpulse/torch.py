@@ -40,10 +40,10 @@ def ordinals() -> list[str] | None:
 
 def busiest_device() -> tuple[int, int] | None:
     """Return the device of which this process holds most memory, and the peak bytes of its tensors there; None if it uses none."""
-    held = [reserved for _, reserved in memory_by_device()]
-    if not any(held):
+    sizes = [reserved for _, reserved in memory_by_device()]
+    if not any(sizes):
         return None
-    device = held.index(max(held))
+    device = sizes.index(max(sizes))
     try:
         return device, int(sys.modules["torch"]._C._cuda_memoryStats(device)["allocated_bytes"]["all"]["peak"])
     except Exception:  # noqa: BLE001  # an error in torch must not affect the monitoring

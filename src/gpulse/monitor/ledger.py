@@ -13,7 +13,7 @@ from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
 from .rhythm import Marks, Rhythm
-from .seldom_read import HeldValues, MemoryTrail
+from .seldom_read import LastValues, MemoryTrail
 from .windows import Phase as Phase
 from .windows import Sharing
 from .windows import Window as Window
@@ -76,7 +76,7 @@ class Ledger:
         self.ordinals: dict[str, int] = {}
         self.places: dict[int, str] = {}  # UUIDs by PID of the program, as the driver has listed them
         self.trail = MemoryTrail()
-        self.held = HeldValues()
+        self.last_values = LastValues()
         self._stepped: float | None = None
         self.workers: WorkerStacks | None = None  # where loader workers tell what they execute, if stacks are sampled
         self.code: StackSampler | None = None
@@ -216,7 +216,7 @@ class Ledger:
 
     def add(self, snap: AgentSample) -> None:
         """Add a sample, which represents the interval since the previous one."""
-        fresh = self.held.add(snap.snapshot)
+        fresh = self.last_values.add(snap.snapshot)
         with self._lock:
             before, self.latest = self._before(snap.at), snap
             self.trail.add(snap.snapshot)
@@ -332,7 +332,7 @@ class Ledger:
         latest = self.latest
         if latest is None or now - latest.at >= _FRESH:
             return None
-        return latest.replace(snapshot=self.held.complete(latest.snapshot))
+        return latest.replace(snapshot=self.last_values.complete(latest.snapshot))
 
     def _remove(self, window: Window) -> None:
         with self._lock:

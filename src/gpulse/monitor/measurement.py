@@ -11,6 +11,7 @@ from ..present.program import is_shared, own_energy_text
 from ..present.quantities import DASH, quantity_text, seconds_text
 from ..present.text import clean
 from ..units import size_text
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +28,11 @@ _NAME = 24
 _LONGEST = 40  # characters of a name in repr()
 
 
-class Held:
+class MemoryUse(Value):
     """Memory of one GPU at one time, in bytes: used by all processes, and by this program; None if unknown."""
 
-    __slots__ = ("all", "own")
-
-    def __init__(self, all: float | None, own: float | None) -> None:
-        self.all = all
-        self.own = own
+    all: float | None
+    own: float | None
 
 
 class CallTally(Tally):
@@ -45,28 +43,28 @@ class CallTally(Tally):
 
     def __init__(self) -> None:
         super().__init__()
-        self.before: dict[str, Held] = {}
-        self.most: dict[str, Held] = {}
-        self.after: dict[str, Held] = {}
+        self.before: dict[str, MemoryUse] = {}
+        self.most: dict[str, MemoryUse] = {}
+        self.after: dict[str, MemoryUse] = {}
 
     def begin(self, snapshot: Snapshot, own: Collection[int] | None = None) -> None:
         """Add a sample from just before the call."""
-        self.before = dict(_held_by(snapshot, own))
+        self.before = dict(_memory_by_uuid(snapshot, own))
 
     def added(self, snapshot: Snapshot, program: Process | None, own: Collection[int] | None, within: bool) -> None:
-        before, self.after = self.after, dict(_held_by(snapshot, own))
-        for uuid, held in self.after.items():
-            if held.own is None and uuid in before:
-                held.own = before[uuid].own  # the processes were not read this time
+        before, self.after = self.after, dict(_memory_by_uuid(snapshot, own))
+        for uuid, now in self.after.items():
+            if now.own is None and uuid in before:
+                now.own = before[uuid].own  # the processes were not read this time
             if within:
-                most = self.most.get(uuid, held)
-                self.most[uuid] = Held(_most(most.all, held.all), _most(most.own, held.own))
+                most = self.most.get(uuid, now)
+                self.most[uuid] = MemoryUse(_most(most.all, now.all), _most(most.own, now.own))
 
 
-def _held_by(snapshot: Snapshot, own: Collection[int] | None) -> Iterable[tuple[str, Held]]:
+def _memory_by_uuid(snapshot: Snapshot, own: Collection[int] | None) -> Iterable[tuple[str, MemoryUse]]:
     """Yield the memory in use by UUID."""
     for gpu in snapshot.gpus:
-        yield gpu.uuid or "", Held(gpu.memory_used, own_memory(gpu, own))
+        yield gpu.uuid or "", MemoryUse(gpu.memory_used, own_memory(gpu, own))
 
 
 class Measurement:
@@ -203,9 +201,9 @@ class Measurement:
         if self.used_gpu is False:
             parts.append("used no GPU")
         else:
-            parts.append(f"GPU memory {_held(self.memory_peak, self.memory_net)}")
+            parts.append(f"GPU memory {_memory_text(self.memory_peak, self.memory_net)}")
             if self.torch_peak_limit is not None:
-                parts.append(f"torch {_held(self.torch_peak, self.torch_net, self.torch_peak_limit)}")
+                parts.append(f"torch {_memory_text(self.torch_peak, self.torch_net, self.torch_peak_limit)}")
             if any(map(is_shared, self.gpus)):
                 parts += [f"SM share {quantity_text('%', self.sm_utilization)}"]
             else:
@@ -268,7 +266,7 @@ class Measurement:
         tally = self.tally
         if tally is None:
             return None
-        none = Held(None, None)
+        none = MemoryUse(None, None)
         return _total(_most(getattr(tally.most.get(uuid, none), which), self._after(uuid, which)) for uuid in uuids)
 
     def _change(self, which: str) -> float | None:
@@ -287,7 +285,7 @@ class Measurement:
         return max(found, key=lambda stats: stats.mean) if found else None
 
 
-def _held(peak: float | None, net: float | None, limit: float | None = None) -> str:
+def _memory_text(peak: float | None, net: float | None, limit: float | None = None) -> str:
     most = size_text(peak) if peak is not None else f"≤{size_text(limit)}" if limit is not None else DASH
     change = "" if net is None else f"{'-' if net < 0 else '+'}{size_text(abs(net))}"
     return f"{most:>9} {change:>10}"

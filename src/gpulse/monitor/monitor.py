@@ -9,11 +9,10 @@ import time
 from ..sources.registry import default_source, is_built_in, is_local
 from . import process
 from .arguments import check_run, check_values, checked_keys, listed, signal_of, sinks_of
-from .batches import Batches, counted_by_program
 from .ledger import Ledger
 from .listener import Listener, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
-from .rhythm import Collector
+from .rhythm import Batches, Collector, counted_by_program
 from .run_keeper import RunKeeper
 from .windows import PhaseContext
 from .worker_stacks import WorkerStacks
@@ -263,7 +262,7 @@ class Monitor:
         """The newest snapshot, of the monitored GPUs only; None before the first."""
         if self._ledger is None or (latest := self._ledger.latest) is None:
             return None
-        return self._ledger.held.complete(latest.snapshot)
+        return self._ledger.last_values.complete(latest.snapshot)
 
     def collect(self) -> dict[str, float]:
         """Return the newest values by tag (`gpu0/utilization`, `host/cpu_percent`, …), for programs that log them themselves.

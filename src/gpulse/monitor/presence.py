@@ -14,12 +14,13 @@ import time
 from ..present.text import clean
 from ..sources.processes import parse_stat
 from ..store.lines import replaced
+from ..value import Value
 from .process import global_rank
 from .rhythm import RhythmRates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..sinks.base import PhaseProgress
@@ -37,7 +38,7 @@ _NUMBERS = ("time", "seconds", "step", "steps_per_second", "step_p50", "step_p95
 _TEXTS = ("run", "phase")
 
 
-class Presence:
+class Presence(Value):
     """What a running Monitor says of itself.
 
     `run` is its id, `rank` its rank in a job or None. `time` is when this was written (seconds since 1970), `seconds` how long it has run.
@@ -46,24 +47,19 @@ class Presence:
     waited longest, as `CodeLine` has them.
     """
 
-    def __init__(self, pid: int, **told: Any) -> None:
-        self.pid = pid
-        self.run = str(told.get("run") or "")
-        self.phase = str(told.get("phase") or "")
-        self.rank: int | None = told.get("rank")
-        self.time: float = told.get("time") or 0.0
-        self.seconds: float = told.get("seconds") or 0.0
-        self.step: int | None = told.get("step")
-        self.steps_per_second: float | None = told.get("steps_per_second")
-        self.step_p50: float | None = told.get("step_p50")
-        self.step_p95: float | None = told.get("step_p95")
-        self.step_max: float | None = told.get("step_max")
-        self.data_wait: float | None = told.get("data_wait")
-        self.code: tuple[dict[str, Any], ...] = tuple(told.get("code") or ())
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return vars(self) | {"code": [*self.code]}
+    pid: int
+    run: str = ""
+    phase: str = ""
+    rank: int | None = None
+    time: float = 0.0
+    seconds: float = 0.0
+    step: int | None = None
+    steps_per_second: float | None = None
+    step_p50: float | None = None
+    step_p95: float | None = None
+    step_max: float | None = None
+    data_wait: float | None = None
+    code: Sequence[dict[str, Any]] = ()
 
 
 class Teller:
@@ -121,7 +117,7 @@ class PresenceFile:
 
     def __init__(self, pid: int, environ: Mapping[str, str] = os.environ) -> None:
         self._pid = pid
-        self._proof = {"schema": 1, "pid": pid, "started": _started(pid), "namespace": _namespace()}
+        self._proof = {"schema": 1, "pid": pid, "started": started_ticks(pid), "namespace": _namespace()}
         self.path: str | None = None
         try:
             self.path = os.path.join(private_folder(environ), f"{pid}{_ENDING}")
@@ -141,8 +137,8 @@ class PresenceFile:
     def remove(self) -> None:
         """Remove the file, and the pipe of the program's loader workers, which a killed program leaves behind."""
         if self.path is not None:
-            _unlink(self.path)
-            _unlink(self.path.removesuffix(_ENDING) + WORKERS)
+            unlink(self.path)
+            unlink(self.path.removesuffix(_ENDING) + WORKERS)
 
 
 def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
@@ -150,8 +146,8 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
     found = {}
     for folder in _folders(environ):
         for name in _listed(folder):
-            if name.endswith((".part", WORKERS)) and _started(int(f"0{name.split('.')[-2]}")) is None:
-                _unlink(os.path.join(folder, name))  # its writer was killed meanwhile
+            if name.endswith((".part", WORKERS)) and started_ticks(int(f"0{name.split('.')[-2]}")) is None:
+                unlink(os.path.join(folder, name))  # its writer was killed meanwhile
             pid = name.removesuffix(_ENDING)
             if pid.isdecimal() and name.endswith(_ENDING) and (one := _read(folder, int(pid))) is not None:
                 found[one.pid] = one
@@ -222,26 +218,32 @@ def _listed(folder: str) -> list[str]:
 
 
 def _read(folder: str, pid: int) -> Presence | None:
-    path = os.path.join(folder, f"{pid}{_ENDING}")
+    path, owner = os.path.join(folder, f"{pid}{_ENDING}"), _owner(folder)
+    plain = None if owner is None else read_private(path, {owner})
+    if plain is None or plain.get("pid") != pid or plain.get("namespace") != _namespace():
+        return None  # a container has other PIDs
+    if plain.get("started") != started_ticks(pid):
+        unlink(path)  # the process has ended, and its PID may be another's by now
+        return None
+    return _checked(pid, plain) if _user(pid) == owner else None
+
+
+def read_private(path: str, owners: Collection[int], most: int = _LARGEST) -> dict[str, Any] | None:
+    """Return the object of JSON in a small file of one of these users; None if there is none that can be trusted."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != _owner(folder):
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners:
             return None
-        plain = json.loads(os.read(handle, _LARGEST))
-        if not isinstance(plain, dict) or plain.get("pid") != pid or plain.get("namespace") != _namespace():
-            return None  # a container has other PIDs
+        plain = json.loads(os.read(handle, most))
     except (OSError, ValueError, RecursionError):
         return None
     finally:
         os.close(handle)
-    if plain.get("started") != _started(pid):
-        _unlink(path)  # the process has ended, and its PID may be another's by now
-        return None
-    return _checked(pid, plain) if _user(pid) == status.st_uid else None
+    return plain if isinstance(plain, dict) else None
 
 
 def _checked(pid: int, plain: dict[str, Any]) -> Presence:
@@ -268,7 +270,7 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, (int, float)) and abs(value) < 1e15 else None  # NaN is not smaller
 
 
-def _started(pid: int) -> int | None:
+def started_ticks(pid: int) -> int | None:
     """Return when a process was started, in ticks since the machine was; None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -292,7 +294,8 @@ def _user(pid: int) -> int | None:
         return None
 
 
-def _unlink(path: str) -> None:
+def unlink(path: str) -> None:
+    """Remove a file that may be gone already."""
     try:
         os.unlink(path)
     except OSError:

@@ -11,9 +11,9 @@ from ..model.codec import time_text
 from ..model.verdict import total_budget
 from ..present.code import advised, code_sentence
 from ..present.verdicts import QUIET, line
-from ..sources.processes import parse_stat
 from ..sources.secrets import mask
 from ..store.runs import KeptRun, earlier, free_id, keep, keep_flame, read_run
+from .presence import started_ticks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,16 +209,6 @@ def _git_told(told: str) -> dict[str, Any] | None:
         return None
     dirty = any(text and not text.startswith("#") for text in told.splitlines())
     return {"commit": commit, "branch": None if branch == "(detached)" else branch, "dirty": dirty}
-
-
-def started_ticks(pid: int) -> int | None:
-    """Return when a process was started, in ticks since the machine was; None if there is none."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            found = parse_stat(file.read())
-    except OSError:
-        return None
-    return None if found is None or found.state in "ZX" else found.started
 
 
 def result(run: KeptRun) -> str:

@@ -11,6 +11,8 @@ from ..model.snapshot import Snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ..model.catalog import Gpu, Process
     from ..model.metric import Value
     from .messages import AgentSample
@@ -21,7 +23,7 @@ _RISES = 4  # how many quarters of the time must each end higher than they began
 _FLOOR = 64 << 20  # bytes of growth below which nothing is said
 
 
-class HeldValues:
+class LastValues:
     """The last activity values and process lists by UUID; filled by one thread, read by any."""
 
     def __init__(self) -> None:
@@ -34,11 +36,10 @@ class HeldValues:
         return any(found)
 
     def complete(self, snapshot: Snapshot) -> Snapshot:
-        """Return a snapshot with the held values for what was not read this time."""
+        """Return a snapshot with the last values for what was not read this time."""
         if all("processes" not in gpu.gaps for gpu in snapshot.gpus):
             return snapshot  # everything was read
-        gpus = tuple(self._fill(gpu) for gpu in snapshot.gpus)
-        return snapshot.replace(gpus=gpus)
+        return snapshot.replace(gpus=tuple(map(self._completed, snapshot.gpus)))
 
     def _keep(self, gpu: Gpu) -> bool:
         uuid = gpu.uuid or ""
@@ -49,26 +50,15 @@ class HeldValues:
             self._values[uuid] = found
         return bool(found)
 
-    def _fill(self, gpu: Gpu) -> Gpu:
+    def _completed(self, gpu: Gpu) -> Gpu:
         if gpu.gaps.get("processes") != "skipped" or gpu.state != "ok":
             return gpu
-        uuid = gpu.uuid or ""
-        return type(gpu)(
-            {**self._values.get(uuid, {}), **dict(gpu.items())},
-            {key: gap for key, gap in gpu.gaps.items() if key != "processes"},
-            state=gpu.state,
-            since=gpu.since,
-            processes=self._processes.get(uuid, ()),
-            instances=tuple(self._part(part) for part in gpu.instances),
-        )
+        return self._filled(gpu, tuple(map(self._filled, gpu.instances)))
 
-    def _part(self, part: Gpu) -> Gpu:
-        uuid = part.uuid or ""
-        return type(part)(
-            {**self._values.get(uuid, {}), **dict(part.items())},
-            part.gaps,
-            processes=self._processes.get(uuid, ()),
-        )
+    def _filled(self, gpu: Gpu, instances: tuple[Gpu, ...] = ()) -> Gpu:
+        uuid = gpu.uuid or ""
+        values = {**self._values.get(uuid, {}), **dict(gpu.items())}
+        return _with(gpu, values, {"processes"}, self._processes.get(uuid, ()), instances)
 
 
 class ActivityMeans:
@@ -83,12 +73,12 @@ class ActivityMeans:
     def add(self, taken: AgentSample) -> None:
         """Add a sample, whether it is passed on or not."""
         for gpu in taken.snapshot.gpus:
+            uuid = gpu.uuid or ""
             if gpu.gaps.get("processes") != "skipped":
-                self._lists[gpu.uuid or ""] = gpu.processes
+                self._lists[uuid] = gpu.processes
             found = {key: value for key in COSTLY if isinstance(value := gpu.get(key), (int, float))}
             if not found:
                 continue
-            uuid = gpu.uuid or ""
             seconds = max(1e-6, taken.at - self._read_at.get(uuid, taken.at))
             self._read_at[uuid] = taken.at
             self._reads[uuid] = self._reads.get(uuid, 0) + 1
@@ -99,7 +89,7 @@ class ActivityMeans:
 
     def pass_on(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot with the means, and the process lists if this sample has none, since the last call."""
-        gpus = tuple(self._complete(gpu) for gpu in snapshot.gpus)
+        gpus = tuple(map(self._complete, snapshot.gpus))
         self._sums, self._reads, self._lists = {}, {}, {}
         if all(new is old for new, old in zip(gpus, snapshot.gpus, strict=True)):
             return snapshot
@@ -107,23 +97,28 @@ class ActivityMeans:
 
     def _complete(self, gpu: Gpu) -> Gpu:
         uuid = gpu.uuid or ""
-        sums, listed = self._sums.get(uuid, {}), self._lists.get(uuid)
-        here = self._reads.get(uuid) == 1 and any(gpu.get(key) is not None for key in sums)
+        sums = self._sums.get(uuid, {})
         means: dict[str, Value] = {}
-        if not here:
+        if self._reads.get(uuid) != 1 or all(gpu.get(key) is None for key in sums):
             means = {key: round(total / covered, 2) for key, (total, covered) in sums.items()}
-        lists = listed is not None and gpu.gaps.get("processes") == "skipped"
-        if gpu.state != "ok" or not (means or lists):
+        listed = self._lists.get(uuid) if gpu.gaps.get("processes") == "skipped" else None
+        if gpu.state != "ok" or not (means or listed is not None):
             return gpu
-        left_out = {*means, "processes"} if lists else {*means}
-        return type(gpu)(
-            {**dict(gpu.items()), **means},
-            {key: gap for key, gap in gpu.gaps.items() if key not in left_out},
-            state=gpu.state,
-            since=gpu.since,
-            processes=listed if lists and listed is not None else gpu.processes,
-            instances=gpu.instances,
-        )
+        known = {*means} if listed is None else {*means, "processes"}
+        processes = gpu.processes if listed is None else listed
+        return _with(gpu, {**dict(gpu.items()), **means}, known, processes, gpu.instances)
+
+
+def _with(
+    gpu: Gpu,
+    values: dict[str, Value],
+    known: Collection[str],
+    processes: tuple[Process, ...],
+    instances: tuple[Gpu, ...],
+) -> Gpu:
+    """Return a GPU with other values, without the gaps of what is known now."""
+    gaps = {key: gap for key, gap in gpu.gaps.items() if key not in known}
+    return type(gpu)(values, gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances)
 
 
 class MemoryTrail:

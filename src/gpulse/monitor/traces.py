@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import stat
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ from ..errors import GpulseError, UsageError
 from ..present.text import clean
 from ..store.lines import replaced
 from ..torch import part_of_torch
-from .presence import folder_of, presences
+from .presence import folder_of, presences, read_private, unlink
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,18 +47,18 @@ class TraceRequest:
     @property
     def taken(self) -> bool:
         """Whether the Monitor has seen it; it looks about once per second."""
-        return not os.path.exists(_request_path(self._folder, self.pid))
+        return not os.path.exists(_path(self._folder, self.pid, "request"))
 
     def answer(self) -> tuple[str, str]:
         """Return the state, and the path of the trace or why there is none."""
-        plain = _read(_answer_path(self._folder, self.pid))
+        plain = _read(_path(self._folder, self.pid, "answer"))
         if plain is None or plain.get("id") != self._number or plain.get("state") not in STATES:
             return "waiting", ""
         return plain["state"], clean(str(plain.get("path") or plain.get("reason") or ""))
 
     def withdraw(self) -> None:
         """Take it back, if nobody has taken it."""
-        _unlink(_request_path(self._folder, self.pid))
+        unlink(_path(self._folder, self.pid, "request"))
 
 
 def ask(pid: int, steps: int = STEPS, environ: Mapping[str, str] = os.environ) -> TraceRequest:
@@ -70,18 +69,18 @@ def ask(pid: int, steps: int = STEPS, environ: Mapping[str, str] = os.environ) -
     if folder is None:
         raise GpulseError(f"process {pid} has no Monitor of yours that could write a trace.", _remedy(environ))
     number = os.urandom(8).hex()
-    with replaced(_request_path(folder, pid)) as file:
+    with replaced(_path(folder, pid, "request")) as file:
         file.write(json.dumps({"id": number, "steps": steps, "time": time.time()}).encode())
     return TraceRequest(pid, folder, number)
 
 
 def take(pid: int, folder: str) -> tuple[str, int] | None:
     """Return id and steps of a new request to a process, and remove it; None if there is none."""
-    path = _request_path(folder, pid)
+    path = _path(folder, pid, "request")
     if not os.path.lexists(path):  # once per second: nothing more is asked of the disk
         return None
     plain = _read(path)
-    _unlink(path)
+    unlink(path)
     if (
         plain is None
         or not isinstance(number := plain.get("id"), str)
@@ -96,7 +95,7 @@ def take(pid: int, folder: str) -> tuple[str, int] | None:
 def reply(pid: int, folder: str, number: str, state: str, **more: str) -> None:
     """Answer a request; whatever fails, the program goes on."""
     try:
-        with replaced(_answer_path(folder, pid)) as file:
+        with replaced(_path(folder, pid, "answer")) as file:
             file.write(json.dumps({"id": number, "state": state, **more}).encode())
     except OSError:
         pass
@@ -109,19 +108,19 @@ def ask_stacks(pid: int, environ: Mapping[str, str] = os.environ) -> dict[str, A
     """
     if (folder := folder_of(pid, environ)) is None:
         return None
-    with replaced(_look_path(folder, pid)):
+    with replaced(_path(folder, pid, "look")):
         pass  # that it is there says everything
-    return _read(_stacks_path(folder, pid), _LARGEST_TREE)
+    return _read(_path(folder, pid, "stacks"), _LARGEST_TREE)
 
 
 def show_stacks(pid: int, folder: str, tree: Callable[[], dict[str, Any]]) -> None:
     """Answer who asks for stacks, if somebody does; `tree` makes the answer."""
-    path = _look_path(folder, pid)
+    path = _path(folder, pid, "look")
     if not os.path.lexists(path):
         return
-    _unlink(path)
+    unlink(path)
     try:
-        with replaced(_stacks_path(folder, pid)) as file:
+        with replaced(_path(folder, pid, "stacks")) as file:
             file.write(json.dumps(tree(), separators=(",", ":")).encode("utf-8", "backslashreplace"))
     except OSError:
         pass
@@ -129,8 +128,8 @@ def show_stacks(pid: int, folder: str, tree: Callable[[], dict[str, Any]]) -> No
 
 def forget(pid: int, folder: str) -> None:
     """Remove the files of a process that ends."""
-    for path in (_request_path, _answer_path, _look_path, _stacks_path):
-        _unlink(path(folder, pid))
+    for name in ("request", "answer", "look", "stacks"):
+        unlink(_path(folder, pid, name))
 
 
 def _remedy(environ: Mapping[str, str]) -> str:
@@ -140,48 +139,16 @@ def _remedy(environ: Mapping[str, str]) -> str:
     return "Use gpulse.Monitor in the program, and count steps with monitor.batches or monitor.step."
 
 
-def _request_path(folder: str, pid: int) -> str:
-    return os.path.join(folder, f"{pid}.request.json")
-
-
-def _answer_path(folder: str, pid: int) -> str:
-    return os.path.join(folder, f"{pid}.answer.json")
-
-
-def _look_path(folder: str, pid: int) -> str:
-    return os.path.join(folder, f"{pid}.look.json")
-
-
-def _stacks_path(folder: str, pid: int) -> str:
-    return os.path.join(folder, f"{pid}.stacks.json")
+def _path(folder: str, pid: int, name: str) -> str:
+    return os.path.join(folder, f"{pid}.{name}.json")
 
 
 def _read(path: str, most: int = _LARGEST) -> dict[str, Any] | None:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        owner = os.stat(os.path.dirname(path)).st_uid
     except OSError:
         return None
-    try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (
-            0,
-            os.geteuid(),
-            os.stat(os.path.dirname(path)).st_uid,
-        ):
-            return None
-        plain = json.loads(os.read(handle, most))
-    except (OSError, ValueError, RecursionError):
-        return None
-    finally:
-        os.close(handle)
-    return plain if isinstance(plain, dict) else None
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+    return read_private(path, {0, os.geteuid(), owner}, most)
 
 
 class StepTraces:
@@ -307,9 +274,7 @@ class StepTrace:
         self._detach()
         self._profiler.stop()
         self._answer("writing")
-        writer = threading.Thread(
-            target=self._write, name="gpulse-trace", daemon=True
-        )  # takes seconds; training goes on
+        writer = threading.Thread(target=self._write, name="gpulse-trace", daemon=True)  # for seconds; training goes on
         writer.start()
         if wait:
             writer.join(5.0)

@@ -164,11 +164,11 @@ def _sample(thread: int, handle: int) -> None:
 
 def _named_pipe() -> str:
     """Make the pipe of this process and return its path; empty where there is no place for it."""
-    from .presence import WORKERS, private_folder
+    from .presence import WORKERS, private_folder, unlink
 
     try:
         path = os.path.join(private_folder(os.environ), f"{os.getpid()}{WORKERS}")
-        _unlink(path)  # of a process that had the same PID
+        unlink(path)  # of a process that had the same PID
         os.mkfifo(path, 0o600)
     except OSError:
         return ""
@@ -189,10 +189,3 @@ def _is_under(frame: FrameType | None, file: str) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _unlink(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import UsageError
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,15 +32,12 @@ class Means:
         return {tag: total / count for tag, (total, count) in self._sums.items()}
 
 
-class Point:
+class Point(Value):
     """The values at one step, with the time of the sample, or of the last one if several are averaged, in seconds since 1970."""
 
-    __slots__ = ("step", "time", "values")
-
-    def __init__(self, step: int, time: float, values: dict[str, float]) -> None:
-        self.step = step
-        self.time = time
-        self.values = values
+    step: int
+    time: float
+    values: dict[str, float]
 
 
 class Points:

@@ -28,7 +28,7 @@ _FORWARDED = {
     signal.SIGUSR2,
     signal.SIGALRM,
 }
-_HELD = _FORWARDED | {signal.SIGCHLD}
+_BLOCKED = _FORWARDED | {signal.SIGCHLD}
 _TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
 _BY_KERNEL = 0x80  # si_code of a signal from a terminal, which the command also receives
 _POLL = 1.0  # seconds after which to check without a signal: another thread may have taken it
@@ -43,7 +43,7 @@ class NotStarted(GpulseError):
     exit_code = 126
 
 
-class SignalsHeld(SystemClock):
+class BlockedSignals(SystemClock):
     """Blocks signals that may be meant for a command; as a clock, it lets them in during sleeps.
 
     It must be created before any thread: a thread that hangs in a driver would take a signal and end gpulse while the command runs.
@@ -52,13 +52,13 @@ class SignalsHeld(SystemClock):
     def __init__(self) -> None:
         if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, the command's exit code would be lost
-        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+        self.before = signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
 
     def sleep(self, seconds: float) -> None:
         """Sleep with signals enabled: there is no command yet that they could be meant for."""
         signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
         super().sleep(seconds)
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
 
 
 class Child:
@@ -68,14 +68,14 @@ class Child:
     """
 
     def __init__(
-        self, command: Sequence[str], environ: Mapping[str, str], held: SignalsHeld, readable: bool = False
+        self, command: Sequence[str], environ: Mapping[str, str], signals: BlockedSignals, readable: bool = False
     ) -> None:
         """Start it; raise NotStarted with a shell's exit code if that fails. `readable`: it allows us and our children to read it."""
         self.seconds = 0.0
         self.cpu = 0.0
         self._started = time.monotonic()
         try:
-            self.pid = _spawned(command, environ, held.before, _started_readable if readable else _started)
+            self.pid = _spawned(command, environ, signals.before, _started_readable if readable else _started)
         except OSError as error:
             raise _not_started(command[0], error) from None
 
@@ -89,7 +89,7 @@ class Child:
                 return status
             if done and os.WSTOPSIG(status) in _JOB_CONTROL:
                 self._stop_too()
-            found = signal.sigtimedwait(_HELD, _POLL)
+            found = signal.sigtimedwait(_BLOCKED, _POLL)
             if found is not None and found.si_signo != signal.SIGCHLD and not self._has_it(found):
                 try:
                     os.kill(self.pid, found.si_signo)

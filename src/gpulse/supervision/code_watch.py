@@ -85,19 +85,19 @@ class CodeWatch:
             self._processes[pid] = _ReadProcess(pid)
         self._recorder.follow(pid)
 
-    def _take(self, pid: int, moments: list[list[Stack]], until: float) -> None:
+    def _take(self, pid: int, readings: list[list[Stack]], until: float) -> None:
         """Take what one process did, in the thread that reads it."""
         workers: list[int] = []
         with self._lock:
             process = self._processes[self._owners.get(pid, pid)]
-            waited = process.take(pid, moments, until)
-            if moments and pid == process.pid and waited >= _WAITING * len(moments):
+            waited = process.take(pid, readings, until)
+            if readings and pid == process.pid and waited >= _WAITING * len(readings):
                 workers = self._machine.family(pid)[1:]
                 alive = [one for one in workers if one in process.known_until]
                 workers = [one for one in workers if one not in process.known_until][: max(0, _WORKERS - len(alive))]
                 for worker in workers:
                     self._owners[worker] = pid
-                    process.known_until[worker] = moments[-1][0].time
+                    process.known_until[worker] = readings[-1][0].time
         for worker in workers:
             self._recorder.follow(worker, "worker")
 
@@ -111,11 +111,11 @@ class _ReadProcess:
         self.samples: deque[tuple[float, list[Gpu], set[int] | None]] = deque()
         self.known_until: dict[int, float] = {pid: 0.0}
 
-    def take(self, pid: int, moments: list[list[Stack]], until: float) -> int:
-        """Take stacks of the process or a worker; return at how many moments the main thread waited for workers."""
+    def take(self, pid: int, readings: list[list[Stack]], until: float) -> int:
+        """Take stacks of the process or a worker; return at how many readings the main thread waited for workers."""
         waited = 0
-        for moment in moments:
-            stacks = [stack._replace(frames=with_call(stack.frames)) for stack in moment]
+        for reading in readings:
+            stacks = [stack._replace(frames=with_call(stack.frames)) for stack in reading]
             self.tally.add_stacks(stacks)
             main = next((stack for stack in stacks if stack.role == "main"), None)
             line = None if main is None else own_line(main.frames)

@@ -8,7 +8,7 @@ from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.listener import EdgeBudget
 from gpulse.monitor.messages import Request
-from gpulse.monitor.seldom_read import HeldValues
+from gpulse.monitor.seldom_read import LastValues
 from tests.unit.monitor.agent_samples import Diary
 
 
@@ -65,7 +65,7 @@ def gpu(processes: bool = False, **values: float) -> Gpu:
 
 
 def test_held_values_complete_a_sample_without_them() -> None:
-    held = HeldValues()
+    held = LastValues()
     assert held.add(Snapshot(1.0, (gpu(True, sm_active=80.0, power_draw=1.0),), Host({})))
     later = Snapshot(1.1, (gpu(power_draw=2.0),), Host({}))
     assert not held.add(later)
@@ -75,7 +75,7 @@ def test_held_values_complete_a_sample_without_them() -> None:
 
 
 def test_a_value_that_could_not_be_read_is_not_held() -> None:
-    held = HeldValues()
+    held = LastValues()
     held.add(Snapshot(1.0, (gpu(True, sm_active=80.0),), Host({})))
     held.add(Snapshot(2.0, (Gpu({"uuid": "GPU-1"}, {"sm_active": "failed"}),), Host({})))
     (full,) = held.complete(Snapshot(2.1, (gpu(power_draw=2.0),), Host({}))).gpus

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.supervision.child import Child, NotStarted, SignalsHeld, started_with
+from gpulse.supervision.child import BlockedSignals, Child, NotStarted, started_with
 
 SOURCES = str(Path(__file__).parents[3] / "src")
 
 
 @pytest.fixture
-def held() -> Iterator[SignalsHeld]:
+def held() -> Iterator[BlockedSignals]:
     """Signals held for one test."""
-    held = SignalsHeld()
+    held = BlockedSignals()
     yield held
     signal.pthread_sigmask(signal.SIG_SETMASK, held.before)
 
@@ -30,7 +30,7 @@ def readable(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def test_the_status_and_the_time_are_the_commands(held: SignalsHeld, readable: bool) -> None:
+def test_the_status_and_the_time_are_the_commands(held: BlockedSignals, readable: bool) -> None:
     child = Child(["sh", "-c", "kill -STOP $$; exit 7"], {"PATH": os.environ["PATH"]}, held, readable)
     os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)  # stopped by hand: no reason for us to stop as well
     os.kill(child.pid, signal.SIGCONT)
@@ -41,8 +41,8 @@ def test_the_status_and_the_time_are_the_commands(held: SignalsHeld, readable: b
 # in a program of their own: a signal to this one would be taken by any thread that an earlier test has left
 LET_IN = """
 import os, signal
-from gpulse.supervision.child import SignalsHeld
-held = SignalsHeld()
+from gpulse.supervision.child import BlockedSignals
+held = BlockedSignals()
 came = []
 signal.signal(signal.SIGUSR1, lambda number, _: came.append(number))
 os.kill(os.getpid(), signal.SIGUSR1)
@@ -53,8 +53,8 @@ assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) >= {signal.SIGINT, signal.SI
 """
 HANDED_ON = """
 import os, signal
-from gpulse.supervision.child import Child, SignalsHeld
-held = SignalsHeld()
+from gpulse.supervision.child import Child, BlockedSignals
+held = BlockedSignals()
 os.kill(os.getpid(), signal.SIGUSR1)
 child = Child(["sleep", "60"], os.environ, held)
 assert os.WTERMSIG(child.wait()) == signal.SIGUSR1
@@ -67,7 +67,7 @@ def test_signals_wait_for_the_command(code: str) -> None:
 
 
 @pytest.mark.parametrize(("program", "code"), [("", 127), ("/no/such", 127), ("/", 126), ("/etc/passwd", 126)])
-def test_a_command_that_cannot_be_started(held: SignalsHeld, program: str, code: int, readable: bool) -> None:
+def test_a_command_that_cannot_be_started(held: BlockedSignals, program: str, code: int, readable: bool) -> None:
     with pytest.raises(NotStarted) as caught:
         Child([program, "x"], {}, held, readable)
     assert caught.value.exit_code == code
@@ -81,7 +81,7 @@ print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGP
 """
 
 
-def test_a_readable_command_sees_no_difference(held: SignalsHeld, tmp_path: Path) -> None:
+def test_a_readable_command_sees_no_difference(held: BlockedSignals, tmp_path: Path) -> None:
     seen = set()
     for readable in (False, True):
         output = tmp_path / "output"
@@ -94,7 +94,7 @@ def test_a_readable_command_sees_no_difference(held: SignalsHeld, tmp_path: Path
 
 
 @pytest.mark.parametrize("readable", [False, True])
-def test_a_script_without_an_interpreter_runs_in_a_shell(held: SignalsHeld, tmp_path: Path, readable: bool) -> None:
+def test_a_script_without_an_interpreter_runs_in_a_shell(held: BlockedSignals, tmp_path: Path, readable: bool) -> None:
     script = tmp_path / "script"
     script.write_text("exit $1\n")
     script.chmod(0o755)
@@ -124,7 +124,7 @@ def test_we_end_at_once(status: int, code: int) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 
-def test_the_cpu_time_of_the_command_and_its_descendants_is_known_at_the_end(held: SignalsHeld) -> None:
+def test_the_cpu_time_of_the_command_and_its_descendants_is_known_at_the_end(held: BlockedSignals) -> None:
     busy = "import time\nwhile time.process_time() < 0.3: pass"
     command = [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"]
     child = Child(command, {**os.environ}, held)

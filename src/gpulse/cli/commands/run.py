@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...store.claims import Claim
     from ...store.queue import QueuePlace
     from ...store.recorder import RecordingFile
-    from ...supervision.child import Child, SignalsHeld
+    from ...supervision.child import BlockedSignals, Child
     from ...supervision.watch import CommandWatch
     from ..options import Arguments
 
@@ -39,9 +39,9 @@ def run(arguments: Arguments) -> int:
     from ...monitor.messages import PART_OF, new_run
     from ...sources.py_spy import only_ancestors
     from ...store.runs import runs_folder
-    from ...supervision.child import Child, SignalsHeld, end_like, started_with
+    from ...supervision.child import BlockedSignals, Child, end_like, started_with
 
-    held = SignalsHeld()
+    held = BlockedSignals()
     gpus, claims, place = _take(arguments, held) if arguments.gpus is not None else ([], [], None)
     environ = started_with()
     if gpus:
@@ -206,7 +206,7 @@ def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) 
             os.unlink(path)
 
 
-def _take(arguments: Arguments, held: SignalsHeld) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
+def _take(arguments: Arguments, held: BlockedSignals) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
     """Return free GPUs and the claims on them; with --wait, wait for them in the queue. Raises NoFreeGpu with the reasons."""
     from ...analysis.free import Requirement
     from ...sources.secrets import mask
