@@ -45,7 +45,7 @@ class LastWords:
         self._last: AgentSample | None = None
         self._ledger: Ledger | None = None
         if request.report:
-            self._ledger = Ledger(_nothing)
+            self._ledger = Ledger()
             self._ledger.started = request.started
         self._oom = OomKills(request.pid)
 
@@ -204,7 +204,3 @@ def _wait_status(pid: int, death: int) -> int | str:
     if len(words) > 49 and words[0] in "ZX":  # not yet waited for by its parent
         return int(words[49])
     return "unknown"
-
-
-def _nothing() -> None:
-    """Ignore the edges of windows: no extra samples are taken here."""

@@ -49,7 +49,7 @@ class Ledger:
     the mean power in watts whenever the energy counters have changed.
     """
 
-    def __init__(self, edge: Callable[[], None], initial_step: int = 0) -> None:
+    def __init__(self, edge: Callable[[], None] = lambda: None, initial_step: int = 0) -> None:
         from ..analysis.tally import Tally
 
         self._new_tally = Tally

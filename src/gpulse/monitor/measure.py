@@ -43,14 +43,17 @@ def measurements() -> Measurements:
 
 
 class Measure:
-    """Measures the code inside a `with`, and may be used repeatedly; see `measure`. Nested and concurrent uses are independent."""
+    """Measures the code inside a `with`, and may be used repeatedly; see `measure`. Nested and concurrent uses are independent.
 
-    def __init__(self, name: str, sync: bool, show: bool, reset_peak: bool, tally: type[CallTally] = CallTally) -> None:
-        self.name = name
+    Without a name, each function it decorates is measured under its own.
+    """
+
+    def __init__(self, name: str | None, sync: bool, show: bool, reset_peak: bool) -> None:
+        self._named = name is not None
+        self.name = "measure" if name is None else name
         self._sync = sync
         self._show = show
         self._reset_peak = reset_peak
-        self._tally = tally
 
     def __enter__(self) -> Measurement:
         timing = self.timing().__enter__()
@@ -68,12 +71,13 @@ class Measure:
             timing.__exit__(kind, error, trace)
 
     def __call__(self, function: F) -> F:
-        measured: F = decorated(function, self.timing)
+        named = self if self._named else Measure(name_of(function), self._sync, self._show, self._reset_peak)
+        measured: F = decorated(function, named.timing)
         return measured
 
     def timing(self) -> Timing:
         """Return a new measurement to start, for wrappers whose calls overlap."""
-        return Timing(self.name, self._sync, self._show, self._reset_peak, self._tally)
+        return Timing(self.name, self._sync, self._show, self._reset_peak)
 
 
 class Timing:
@@ -187,24 +191,11 @@ def measure(name: Any = None, *, sync: bool = False, show: bool = True, reset_pe
     Works with functions, methods of every kind, coroutines and generators; the seconds of a generator are those spent inside it.
     Works in every process, whatever its rank, for the GPUs that process can see.
     """
-    if name is None:
-        return _Unnamed(sync, show, reset_peak)
-    if isinstance(name, str):
+    if name is None or isinstance(name, str):
         return Measure(name, sync, show, reset_peak)
     if can_decorate(name):
-        return _Unnamed(sync, show, reset_peak)(name)
+        return Measure(None, sync, show, reset_peak)(name)
     raise TypeError(f"measure takes a name or a function, not {type(name).__name__}")
-
-
-class _Unnamed(Measure):
-    """A measure without a name: each function it decorates is measured under its own name."""
-
-    def __init__(self, sync: bool, show: bool, reset_peak: bool) -> None:
-        super().__init__("measure", sync, show, reset_peak)
-
-    def __call__(self, function: F) -> F:
-        named: F = Measure(name_of(function), self._sync, self._show, self._reset_peak)(function)
-        return named
 
 
 def _ledger() -> tuple[Monitor | None, Ledger | None]:

@@ -20,7 +20,7 @@ from .rhythm import RhythmRates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from ..sinks.base import PhaseProgress
@@ -59,7 +59,7 @@ class Presence(Value):
     step_p95: float | None = None
     step_max: float | None = None
     data_wait: float | None = None
-    code: Sequence[dict[str, Any]] = ()
+    code: tuple[dict[str, Any], ...] = ()
 
 
 class Teller:
@@ -252,7 +252,8 @@ def _checked(pid: int, plain: dict[str, Any]) -> Presence:
     told |= {key: value for key in (*_NUMBERS, "rank") if (value := _number(plain.get(key))) is not None}
     told |= {key: int(told[key]) for key in ("rank", "step") if key in told}
     lines = plain.get("code")
-    told["code"] = [_line(one) for one in (lines if isinstance(lines, list) else ())[:_LINES] if isinstance(one, dict)]
+    known = [_line(one) for one in (lines if isinstance(lines, list) else ())[:_LINES] if isinstance(one, dict)]
+    told["code"] = tuple(known)
     return Presence(pid, **told)
 
 

@@ -1,4 +1,4 @@
-"""Format a summary, and GPUs on one line each."""
+"""Format the summary of a Monitor or of a command that has ended, and GPUs on one line each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..model.catalog import Gpu
 from ..present.cells import throttle_words, value_text
 from ..present.code import advised, code_sentence
 from ..present.cost import cost_text, throughput_parts, unit_costs
-from ..present.program import is_shared, own_energy_text, own_lines, rank_lines
+from ..present.program import is_shared, own_energy_text, own_lines, rank_lines, status_text
 from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ..present.text import aligned, clean, without_empty
 from ..present.verdicts import findings, time_lines, times
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TextIO
 
+    from ..analysis.tally import ServedRun
     from ..analysis.summary import GpuSummary, Stats, Summary
     from ..model.stacks import CodeLine
 
@@ -215,3 +216,68 @@ def print_utilization(file: TextIO | None = None, *, source: str | None = None) 
         known = [size for size in own if size is not None]
         held = f" · this process {size_text(sum(known))}" if known else ""
         stream.write(f"{gpu_line(gpu, number)}{held}\n")
+
+
+LONG_ENOUGH = 2.0  # seconds after which a working driver has responded, and there is something to tell
+_UNSEEN = "none of its processes used a GPU"
+_BLIND = "processes on GPUs cannot be told apart here, so these are all GPUs the command could see:"
+
+
+def headline(command: str, status: int, seconds: float) -> str:
+    """Return the first line: the command, its duration, and how it ended."""
+    return f"gpulse: {_short(command)} · {seconds_text(seconds)} · {status_text(status)}"
+
+
+def ending(summary: Summary, problem: str = "") -> list[str]:
+    """Return the other lines: each of its GPUs, its CPU and memory, and what limited it; `problem` is why sampling failed."""
+    if not summary.samples and not problem and summary.seconds >= LONG_ENOUGH:
+        problem = "the driver did not respond."
+    if not summary.samples:
+        return [f"  GPUs were not sampled: {clean(problem)}"] if problem else []
+    lines = [f"  sampling was incomplete: {clean(problem)}"] if problem else []
+    if not any(gpu.own.used for gpu in summary.gpus):
+        blind = any(gpu.own.used is None and gpu.state == "ok" for gpu in summary.gpus)
+        lines.append(f"  {_BLIND if blind else _UNSEEN}")
+    said = limits(summary)
+    lines += [line for line in summary_text(summary).splitlines()[1:] if line not in said]
+    lines += [f"  {line}" for line in [_machine(summary)] if line]
+    return lines + said
+
+
+def serving_ending(runs: Sequence[ServedRun]) -> list[str]:
+    """Return a line for each model server: what it made, who waited, how fast it was and what it took."""
+    from ..present.serving import model_name  # of which other reports need nothing
+
+    lines = []
+    for run in runs:
+        parts = [model_name(run.server)]
+        if run.tokens is not None:
+            parts.append(f"{run.tokens:,.0f} tokens, {quantity_text('tok/s', run.mean('generation_rate'))}")
+        if (running := run.mean("running")) is not None:
+            parts.append(f"{running:.1f} running, {run.mean('waiting') or 0:.1f} waiting")
+        if (cache := run.mean("kv_cache")) is not None:
+            parts.append(f"KV {cache:.0f} % (max {run.highest['kv_cache']:.0f})")
+        for title, key in (("first token", "first_token_p95"), ("between tokens", "inter_token_p95")):
+            if (late := run.mean(key)) is not None:
+                parts.append(f"{title} p95 {seconds_text(late)}")
+        if run.tokens_per_joule is not None:
+            parts.append(quantity_text("tok/J", run.tokens_per_joule))
+        lines.append("  served " + " · ".join(parts))
+    return lines
+
+
+def _machine(summary: Summary) -> str:
+    parts = []
+    if (cpu := summary.program.get("tree_cpu_percent")) is not None:
+        parts.append(f"CPU {cpu.mean:.0f} % (p95 {cpu.p95:.0f}) of {100 * len(os.sched_getaffinity(0))} %")
+    if (memory := summary.program.get("tree_memory")) is not None:
+        parts.append(f"peak host memory {size_text(memory.max)}")
+    read = summary.program.get("tree_read")
+    if read is not None and read.mean >= 1e6:
+        parts.append(f"read {size_text(read.mean)}/s")
+    return " · ".join(parts)
+
+
+def _short(command: str) -> str:
+    text = clean(command)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -187,9 +187,9 @@ class Tags:
         return found
 
     def _add_own(self, found: dict[str, float], own: OwnTags, gpus: Sequence[Gpu]) -> None:
-        in_torch = own.of_torch(gpus)
+        in_torch = own.from_torch(gpus)
         for at, gpu in enumerate(gpus):
-            values = dict(own.of(gpu))
+            values = dict(own.from_driver(gpu))
             if gpu.uuid in in_torch:
                 values["torch_allocated"], values["torch_reserved"] = in_torch[gpu.uuid]
             for key, value in values.items():
@@ -233,7 +233,7 @@ class OwnTags:
         self._devices: list[str] | None = None  # UUIDs by torch's ordinal
         self._used: set[int] = set()  # torch's ordinals that had memory once: a 0 there is a value
 
-    def of(self, gpu: Gpu) -> Iterator[tuple[str, float]]:
+    def from_driver(self, gpu: Gpu) -> Iterator[tuple[str, float]]:
         """Yield what the driver says of this process, by key."""
         own = [process for process in gpu.all_processes() if process.pid == os.getpid()]
         for name, key in _READ.items():
@@ -241,7 +241,7 @@ class OwnTags:
             if known:
                 yield name, sum(known)
 
-    def of_torch(self, gpus: Iterable[Gpu]) -> dict[str, tuple[int, int]]:
+    def from_torch(self, gpus: Iterable[Gpu]) -> dict[str, tuple[int, int]]:
         """Return what torch has allocated and reserved, by UUID of the GPU; empty if it has not initialized CUDA."""
         there, found = [*gpus], {}
         for device, sizes in enumerate(memory_by_device()):

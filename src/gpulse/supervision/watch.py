@@ -45,7 +45,7 @@ class CommandWatch:
         self._seen_cpu = 0.0
         self._serving = ServingTally()
         self._cadence = Cadence()
-        self._ledger = Ledger(_nothing)
+        self._ledger = Ledger()
         self._record = record
         self._code = code
         self._tell = tell
@@ -131,7 +131,3 @@ def _of_command(message: AgentSample) -> Snapshot:
     if used is None or not snapshot.serving:
         return snapshot
     return snapshot.replace(serving=tuple(one for one in snapshot.serving if not used.isdisjoint(one.gpus or ())))
-
-
-def _nothing() -> None:
-    """Ignore the edges of windows: no extra samples are taken here."""

@@ -10,7 +10,7 @@ import pytest
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.own_use import OtherProcess, OwnUse
 from gpulse.analysis.summary import GpuSummary, Stats, Summary
-from gpulse.supervision.run_summary import ending, headline
+from gpulse.monitor.report import ending, headline
 from tests.unit.analysis.diagnosis.machines import samples
 
 GIB = float(1 << 30)

@@ -10,7 +10,7 @@ from gpulse.analysis.tally import ServingTally, together
 from gpulse.model.catalog import Gpu, Process, Server
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import AgentSample
-from gpulse.supervision.run_summary import serving_ending
+from gpulse.monitor.report import serving_ending
 from gpulse.supervision.watch import _of_command
 
 _USUAL: dict[str, Any] = {

@@ -154,11 +154,11 @@ def _tell(
 ) -> None:
     """Print the summary; a failure here does not change the exit code."""
     from ...analysis.cost import cost_of
+    from ...monitor.report import LONG_ENOUGH, ending, headline, serving_ending
     from ...monitor.run_record import compared_text
     from ...present.cost import cost_text
     from ...present.text import clean
     from ...sources.secrets import mask
-    from ...supervision.run_summary import LONG_ENOUGH, ending, headline, serving_ending
 
     summary = watch.stop(child.cpu, child.seconds)
     if recording is not None:

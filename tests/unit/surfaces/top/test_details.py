@@ -145,7 +145,7 @@ def test_any_command_is_drawn_in_any_area(command: str, columns: int, rows: int,
 
 def test_what_a_monitor_says_of_its_run_is_shown() -> None:
     made = state()
-    code = [{"file": "/home/ada/train.py", "line": 84, "function": "score", "waited": 12.5, "computed": 1.0}]
+    code = ({"file": "/home/ada/train.py", "line": 84, "function": "score", "waited": 12.5, "computed": 1.0},)
     made.run = Presence(
         42, run="a-run", rank=3, seconds=90.0, phase="train", step=1204, steps_per_second=1.66,
         step_p50=0.6, step_p95=0.7, step_max=1.2, data_wait=34.0, code=code,
