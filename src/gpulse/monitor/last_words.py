@@ -13,6 +13,7 @@ import time
 
 from ..sinks.base import Mark, PhaseProgress, Sample
 from ..sources.files import read_text
+from ..store.lines import remove
 from .agent import is_alive
 from .ledger import Ledger
 from .samples import EnergySinceStart, Tags
@@ -96,10 +97,7 @@ class LastWords:
         from ..sinks.named import sink_named
 
         for name in self._request.files:
-            try:
-                os.unlink(f"{name.partition(':')[2]}.{self._pid}.part")  # a draft of the program
-            except OSError:
-                pass
+            remove(f"{name.partition(':')[2]}.{self._pid}.part")  # a draft of the program
             try:
                 sink = sink_named(name)
                 sink.open()

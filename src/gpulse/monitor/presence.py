@@ -13,7 +13,7 @@ import time
 
 from ..present.text import clean
 from ..sources.processes import parse_stat
-from ..store.lines import replaced
+from ..store.lines import remove, replaced
 from ..value import Value
 from .process import global_rank
 from .rhythm import RhythmRates
@@ -137,8 +137,8 @@ class PresenceFile:
     def remove(self) -> None:
         """Remove the file, and the pipe of the program's loader workers, which a killed program leaves behind."""
         if self.path is not None:
-            unlink(self.path)
-            unlink(self.path.removesuffix(_ENDING) + WORKERS)
+            remove(self.path)
+            remove(self.path.removesuffix(_ENDING) + WORKERS)
 
 
 def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
@@ -147,7 +147,7 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
     for folder in _folders(environ):
         for name in _listed(folder):
             if name.endswith((".part", WORKERS)) and started_ticks(int(f"0{name.split('.')[-2]}")) is None:
-                unlink(os.path.join(folder, name))  # its writer was killed meanwhile
+                remove(os.path.join(folder, name))  # its writer was killed meanwhile
             pid = name.removesuffix(_ENDING)
             if pid.isdecimal() and name.endswith(_ENDING) and (one := _read(folder, int(pid))) is not None:
                 found[one.pid] = one
@@ -223,7 +223,7 @@ def _read(folder: str, pid: int) -> Presence | None:
     if plain is None or plain.get("pid") != pid or plain.get("namespace") != _namespace():
         return None  # a container has other PIDs
     if plain.get("started") != started_ticks(pid):
-        unlink(path)  # the process has ended, and its PID may be another's by now
+        remove(path)  # the process has ended, and its PID may be another's by now
         return None
     return _checked(pid, plain) if _user(pid) == owner else None
 
@@ -293,11 +293,3 @@ def _user(pid: int) -> int | None:
         return os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
-
-
-def unlink(path: str) -> None:
-    """Remove a file that may be gone already."""
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # somebody else was faster

@@ -15,9 +15,9 @@ import time
 
 from ..errors import GpulseError, UsageError
 from ..present.text import clean
-from ..store.lines import replaced
+from ..store.lines import remove, replaced
 from ..torch import part_of_torch
-from .presence import folder_of, presences, read_private, unlink
+from .presence import folder_of, presences, read_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class TraceRequest:
 
     def withdraw(self) -> None:
         """Take it back, if nobody has taken it."""
-        unlink(_path(self._folder, self.pid, "request"))
+        remove(_path(self._folder, self.pid, "request"))
 
 
 def ask(pid: int, steps: int = STEPS, environ: Mapping[str, str] = os.environ) -> TraceRequest:
@@ -80,7 +80,7 @@ def take(pid: int, folder: str) -> tuple[str, int] | None:
     if not os.path.lexists(path):  # once per second: nothing more is asked of the disk
         return None
     plain = _read(path)
-    unlink(path)
+    remove(path)
     if (
         plain is None
         or not isinstance(number := plain.get("id"), str)
@@ -118,7 +118,7 @@ def show_stacks(pid: int, folder: str, tree: Callable[[], dict[str, Any]]) -> No
     path = _path(folder, pid, "look")
     if not os.path.lexists(path):
         return
-    unlink(path)
+    remove(path)
     try:
         with replaced(_path(folder, pid, "stacks")) as file:
             file.write(json.dumps(tree(), separators=(",", ":")).encode("utf-8", "backslashreplace"))
@@ -129,7 +129,7 @@ def show_stacks(pid: int, folder: str, tree: Callable[[], dict[str, Any]]) -> No
 def forget(pid: int, folder: str) -> None:
     """Remove the files of a process that ends."""
     for name in ("request", "answer", "look", "stacks"):
-        unlink(_path(folder, pid, name))
+        remove(_path(folder, pid, name))
 
 
 def _remedy(environ: Mapping[str, str]) -> str:

@@ -164,11 +164,12 @@ def _sample(thread: int, handle: int) -> None:
 
 def _named_pipe() -> str:
     """Make the pipe of this process and return its path; empty where there is no place for it."""
-    from .presence import WORKERS, private_folder, unlink
+    from ..store.lines import remove
+    from .presence import WORKERS, private_folder
 
     try:
         path = os.path.join(private_folder(os.environ), f"{os.getpid()}{WORKERS}")
-        unlink(path)  # of a process that had the same PID
+        remove(path)  # of a process that had the same PID
         os.mkfifo(path, 0o600)
     except OSError:
         return ""
