@@ -23,8 +23,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..model.catalog import Gpu
-    from ..sources.base import Source
     from .last_words import LastWords
     from .messages import Message
     from .presence import PresenceFile
@@ -71,7 +69,7 @@ class Agent:
 
             self._rules = TrainingRules(explain=where_stuck if source.machine.real else None)
             self._wanted |= self._rules.wanted
-        self._sampler = self._sampler_of(source)
+        self._sampler = Sampler(source, self._wanted)
         self._uuids: list[str] | None = None
         self._presence: PresenceFile | None = None
         self._slow_at = float("-inf")
@@ -102,14 +100,11 @@ class Agent:
             if self._presence is not None:
                 self._presence.remove()
 
-    def _sampler_of(self, source: Source) -> Sampler:
-        return Sampler(source, self._wanted)
-
     def _do_without_gpus(self) -> None:
         from ..sources.registry import NoGpuSource
 
         self._sampler.close()
-        self._sampler = self._sampler_of(NoGpuSource()).open()
+        self._sampler = Sampler(NoGpuSource(), self._wanted).open()
         self._emit(Greeting(None))
 
     def parent_is_gone(self) -> bool:
@@ -128,7 +123,7 @@ class Agent:
         elif request.gpus != "all":
             self._sampler.choose([*request.gpus])
         if self._uuids is not None:
-            self._sampler.choose([gpu.uuid for gpu in gpus if gpu.uuid and _holds(gpu, self._uuids)])
+            self._sampler.choose([gpu.uuid for gpu in gpus if gpu.uuid and by_uuid([gpu], self._uuids)])
         if self._last_words is not None:
             self._last_words.greet(self._uuids)
         self._emit(Greeting(self._uuids, certain))
@@ -273,10 +268,6 @@ def _death_of(pid: int) -> int:
         return os.pidfd_open(pid)
     except OSError:
         return -1
-
-
-def _holds(gpu: Gpu, uuids: list[str]) -> bool:
-    return bool(by_uuid([gpu], uuids))
 
 
 _ALL_CPUS = 1024

@@ -57,19 +57,15 @@ class JobFile:
         self._stopped.set()
         self._thread.join(max(0.0, deadline - time.monotonic()))
         if self.leads:
-            self._gather(summary, _OTHERS if report else 0.0)
+            gather(summary, self.folder, self._began, self._ledger.places, _OTHERS if report else 0.0)
+            if self.folder is not None:
+                shutil.rmtree(self.folder, ignore_errors=True)
         return self.leads
 
     @property
     def leads(self) -> bool:
         """Whether this rank reports for the others: the first of the job, or of the machine without a shared folder."""
         return leads(self._shared)
-
-    def _gather(self, summary: Summary, seconds: float) -> None:
-        """Add the ranks to a summary, waiting this long for those that have not ended, and remove their files."""
-        gather(summary, self.folder, self._began, self._ledger.places, seconds)
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _write_on(self) -> None:
         present = None if self._teller is None else PresenceFile(os.getpid())

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ..analysis.summary import Mfu, Stats, Summary
     from ..analysis.tally import Tally
     from ..model.verdict import Diagnosis
-    from ..sinks.base import Mark
     from .flops import StepFlops
     from .messages import AgentSample
     from .stack_sampler import StackSampler
@@ -65,7 +64,7 @@ class Ledger:
         self._windows = [self._whole]
         self._phases: dict[str, Phase] = {}
         self._brief: set[str] = set()
-        self._marks = Marks()
+        self.marks = Marks()
         self._sharing = Sharing()
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
@@ -194,19 +193,6 @@ class Ledger:
             tally.items += each.items
             tally.tokens += each.tokens
             tally.waited += each.waited
-
-    def mark(self, name: str, value: object) -> None:
-        """Record a mark."""
-        self._marks.add(name, value)
-
-    def new_marks(self) -> tuple[Mark, ...]:
-        """Return the marks since the last call."""
-        return self._marks.new()
-
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        """The newest marks, at most ten thousand."""
-        return self._marks.all()
 
     def phase(self) -> str:
         """Return the name of the most recently started open phase, or an empty text."""

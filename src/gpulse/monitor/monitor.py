@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
@@ -143,9 +144,10 @@ class Monitor:
 
             self._job = JobFile(self._ledger, self._shared, presence=self.run)
         if self._snapshots:
-            from .out_of_memory import snapshot_beside
+            from .out_of_memory import MemorySnapshot, snapshot_path
 
-            self._memory = snapshot_beside(self._sinks, self.run, self._print)
+            path = snapshot_path(self._sinks, self.run, process.global_rank(os.environ))
+            self._memory = MemorySnapshot(path, self._print)
         if self._trace_signal is not None:
             from .traces import TraceSignal
 
@@ -164,7 +166,7 @@ class Monitor:
         deadline = time.monotonic() + _GOODBYE
         for call in self._ledger.at_stop:
             call()
-        process.forget_end(self.stop)
+        atexit.unregister(self.stop)  # a finalizer of multiprocessing that stays calls `stop`, which then does nothing
         if self._memory is not None:
             self._memory.close()
         if self in running:
@@ -217,7 +219,7 @@ class Monitor:
         A tensor or array with one element is converted to a number at once, which waits for a GPU that still computes it.
         """
         if self._is_ours() and self._ledger is not None:
-            self._ledger.mark(str(name), value)
+            self._ledger.marks.add(str(name), value)
 
     def step(self, count: int = 1, items: float = 0, tokens: float = 0) -> None:
         """Count a step and what it processed, `items` (samples) and `tokens`, for throughput and the steps of sinks.

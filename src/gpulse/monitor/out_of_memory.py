@@ -12,7 +12,6 @@ from ..model.out_of_memory import MemoryHolder, OutOfMemory
 from ..present.out_of_memory import account
 from ..torch import cuda
 from . import monitor as monitors
-from .process import global_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,11 +210,6 @@ def history_is_on() -> bool:
         return bool(getattr(torch, "_C")._cuda_isHistoryEnabled())  # noqa: B009  # not in the stubs of every version
     except Exception:  # noqa: BLE001  # another version of torch
         return False
-
-
-def snapshot_beside(sinks: Iterable[Sink], run: str, show: Callable[[str], None]) -> MemorySnapshot:
-    """Return the snapshot of a run, to be written beside its files."""
-    return MemorySnapshot(snapshot_path(sinks, run, global_rank(os.environ)), show)
 
 
 def snapshot_path(sinks: Iterable[Sink], run: str, rank: int | None) -> str:

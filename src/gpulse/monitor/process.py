@@ -188,11 +188,6 @@ def at_end(stop: Callable[[], object]) -> None:
         Finalize(None, stop, exitpriority=_FIRST)
 
 
-def forget_end(stop: Callable[[], object]) -> None:
-    """Undo `at_end`; a finalizer that stays calls `stop`, which then does nothing."""
-    atexit.unregister(stop)
-
-
 def cell_number() -> int | None:
     """Return the number of the notebook cell, or of the line in IPython, that runs now; None outside of IPython."""
     module = sys.modules.get("IPython")

@@ -128,18 +128,16 @@ class Collector:
 
 
 class Marks:
-    """Marks in order; thread-safe. `all` has the newest ten thousand, `new` those since its last call."""
+    """Marks in order; thread-safe. Of those that nobody has taken, the newest ten thousand are kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._all: deque[Mark] = deque(maxlen=_MOST)
         self._new: deque[Mark] = deque(maxlen=_MOST)
 
     def add(self, name: str, value: object) -> None:
         """Add a mark. Its value is converted at once, so that nothing of the program is kept alive."""
         mark = Mark(name, plain(value), time.time())
         with self._lock:
-            self._all.append(mark)
             self._new.append(mark)
 
     def new(self) -> tuple[Mark, ...]:
@@ -148,11 +146,6 @@ class Marks:
             fresh = tuple(self._new)
             self._new.clear()
         return fresh
-
-    def all(self) -> tuple[Mark, ...]:
-        """Return all marks that are kept."""
-        with self._lock:
-            return tuple(self._all)
 
 
 def plain(value: object) -> float | str | None:

@@ -77,7 +77,7 @@ class Samples:
         ledger = self._ledger
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
-        marks = ledger.new_marks()
+        marks = ledger.marks.new()
         taken = taken.replace(snapshot=self._activity.pass_on(taken.snapshot))
         values = self._tags.values(taken)
         values.update(self._rates.since(since))

@@ -32,10 +32,10 @@ _MOST_SPANS = 256  # closed windows of one phase that are kept apart until the n
 class Window:
     """A time window, open while `end` is None. `finished` is called once with its tally when it is complete.
 
-    The tally is created at the first sample in the window: most windows of short functions have none.
+    The tally is created at the first sample in the window: most windows of short functions have none. `made` is None until then.
     """
 
-    __slots__ = ("_before", "_made", "_make", "brief", "end", "finished", "name", "start")
+    __slots__ = ("_before", "_make", "brief", "end", "finished", "made", "name", "start")
 
     def __init__(
         self,
@@ -53,26 +53,21 @@ class Window:
         self.brief = brief
         self._before = before
         self._make = make
-        self._made: Tally | None = None
+        self.made: Tally | None = None
 
     @property
     def tally(self) -> Tally:
         """The statistics of this window."""
-        if self._made is None:
-            self._made = self._make()
+        if self.made is None:
+            self.made = self._make()
             if self._before is not None:
-                self._made.begin(self._before.snapshot, self._before.own)
-        return self._made
-
-    @property
-    def made(self) -> Tally | None:
-        """The statistics of this window, if there are any yet."""
-        return self._made
+                self.made.begin(self._before.snapshot, self._before.own)
+        return self.made
 
     def finish(self) -> None:
         """Notify waiters that the window is complete."""
         if self.finished is not None:
-            self.finished(self._made)
+            self.finished(self.made)
 
     def overlap(self, start: float, end: float) -> float:
         """Return how many seconds of an interval are in this window."""

@@ -286,13 +286,13 @@ def test_several_steps_at_once_share_their_time(diary: Diary) -> None:
 
 
 def test_marks_are_told_once(diary: Diary) -> None:
-    diary.at(1.0).mark("epoch", 0)
-    assert [(mark.name, mark.value, mark.time) for mark in diary.ledger.new_marks()] == [("epoch", 0, START + 1)]
-    assert diary.ledger.new_marks() == ()
+    diary.at(1.0).marks.add("epoch", 0)
+    assert [(mark.name, mark.value, mark.time) for mark in diary.ledger.marks.new()] == [("epoch", 0, START + 1)]
+    assert diary.ledger.marks.new() == ()
     for value in range(5):
-        diary.ledger.mark("more", value)
-    assert [mark.value for mark in diary.ledger.new_marks()] == [0, 1, 2, 3, 4]
-    assert diary.ledger.new_marks() == ()
+        diary.ledger.marks.add("more", value)
+    assert [mark.value for mark in diary.ledger.marks.new()] == [0, 1, 2, 3, 4]
+    assert diary.ledger.marks.new() == ()
 
 
 def test_threads_may_do_all_at_once(diary: Diary) -> None:

@@ -99,9 +99,9 @@ def test_a_sample_has_what_the_program_said_since_the_one_before() -> None:
     assert first is not None
     assert (first.step, first.phase, first.marks, dict(first.values)) == (None, "", (), {})
     ledger.step(4, 8)
-    ledger.mark("epoch", 3)
-    ledger.mark("loss", math.nan)
-    ledger.mark("note", "saved")
+    ledger.marks.add("epoch", 3)
+    ledger.marks.add("loss", math.nan)
+    ledger.marks.add("note", "saved")
     ledger.enter("train")
     second = samples.due(seen(at=ledger.started + 3))
     assert second is not None
