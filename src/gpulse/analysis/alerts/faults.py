@@ -114,7 +114,7 @@ class Throttled(Lasting):
         for uuid, gpu in sample.gpus.items():
             if gpu.throttle_reasons is None:
                 continue
-            reasons = [word for word in gpu.throttle_reasons if word in _SLOWED]
+            reasons = tuple(word for word in gpu.throttle_reasons if word in _SLOWED)
             values: dict[str, float | str] = {"throttle_reasons": " ".join(reasons)}
             values |= {
                 key: value for key in ("clock_sm", "temperature") if isinstance(value := gpu.get(key), (int, float))
