@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias, TypedDict, get_type_hints
 
 from ..errors import GpulseError
 from ..monitor.monitor import Monitor
-from ..sinks.base import Sink, load
-from ..sinks.points import Means, under
+from ..sinks.base import Means, Sink, load, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import UsageError
+from ..sinks.base import CallableSink, Sink
 from ..sources.registry import is_built_in, is_local, make_source
 
 TYPE_CHECKING = False
@@ -12,28 +13,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
 
-    from ..sinks.base import Sink
-
     # what may stand for a sink: itself, a function, a path, or a name
     Given: TypeAlias = "Sink | str | os.PathLike[str] | Callable[[dict[str, float], int | None, float], object]"
 
 
-_ENDINGS = {".csv": "CsvSink", ".jsonl": "JsonlSink", ".ndjson": "JsonlSink"}
+_ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _LONGEST_RUN = 100
 _METHODS = ("open", "write", "flush", "close")
 
 
 def sinks_of(given: Given | Iterable[Given]) -> list[Sink]:
     """Return sinks as a list, from sinks, functions, paths, and names as in `csv:gpu.csv`; raise TypeError for anything else."""
-    from ..sinks.base import Sink
-
     alone = isinstance(given, (Sink, str, os.PathLike)) or callable(given) or not hasattr(given, "__iter__")
     return [_sink(one) for one in ([given] if alone else [*given])]  # type: ignore[misc, arg-type]
 
 
 def _sink(given: Given) -> Sink:
-    from ..sinks.base import Sink
-
     if isinstance(given, Sink):
         return given
     if isinstance(given, str):
@@ -45,8 +40,6 @@ def _sink(given: Given) -> Sink:
     if all(callable(getattr(given, name, None)) for name in _METHODS):
         return given  # type: ignore[return-value]  # a sink of another package that does not inherit from ours
     if callable(given):
-        from ..sinks.base import CallableSink
-
         return CallableSink(given)
     raise TypeError(
         f'{given!r} is not a sink; pass one of gpulse.sinks, a function f(values, step, time), a path, or a name: "csv:gpu.csv".'
@@ -66,15 +59,14 @@ def _of_text(text: str) -> Sink:
 
 def _of_path(path: str) -> Sink:
     """Return the sink for a file, by its ending; a path without one is a folder for TensorBoard."""
-    from .. import sinks
+    from ..sinks.named import sink_named
 
     ending = os.path.splitext(path)[1].lower()
     if ending[1:].isalpha() and ending not in _ENDINGS and not os.path.isdir(path):
         raise UsageError(
             f"the ending of {path!r} does not name a sink;", "choose .csv, .jsonl, or a folder for TensorBoard."
         )
-    made: Sink = getattr(sinks, _ENDINGS.get(ending, "TensorBoardSink"))(path)
-    return made
+    return sink_named(f"{_ENDINGS.get(ending, 'tensorboard')}:{path}")
 
 
 def check_values(interval: object, mode: object, ranks: object, source: object, **switches: object) -> None:

@@ -128,7 +128,7 @@ class Ledger:
             phase = self._phases.get(path)
             if phase is None:
                 phase = self._phases[path] = Phase(self, path, self._new_tally())
-            window = Window(time.monotonic(), _of_phase(phase))
+            window = Window(time.monotonic(), lambda: phase.tally)
             phase.begin(window)
         _inside.set((*_inside.get(), phase))
         if not phase.brief:
@@ -363,7 +363,3 @@ def _places(snap: AgentSample) -> Iterator[tuple[int, str]]:
         for process in gpu.all_processes():
             if process.pid in (snap.own or ()):
                 yield int(process.pid or 0), gpu.uuid or ""
-
-
-def _of_phase(phase: Phase) -> Callable[[], Tally]:
-    return lambda: phase.tally

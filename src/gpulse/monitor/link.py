@@ -27,7 +27,7 @@ _FAREWELL = 2.0  # seconds that an agent has for its last sample
 class Link:
     """Yields the messages of an agent until stopped; used by one thread, `tell` and `stop` by any.
 
-    `say` is called with a message for the user; `restarts` counts agents that had to be replaced. `status` is called at least once
+    `say` is called with a message for the user; `status` is called at least once
     per second; the commands it returns are sent to the agent. `beside` is called whenever the thread has nothing else to do;
     it returns in how many seconds it wants to be called again.
     """
@@ -47,7 +47,6 @@ class Link:
         self._agent = self._start(request)
         self._stopping = 0.0
         self.beside: Callable[[], float] | None = None
-        self.restarts = 0
 
     def __iter__(self) -> Iterator[Message]:
         tries = 0
@@ -57,7 +56,6 @@ class Link:
             self._agent.end()
             if self._stopping or self._agent.program_ended:
                 return
-            self.restarts += 1
             tries = 1 if time.monotonic() - began >= _HEALTHY else tries + 1
             if tries > _TRIES:
                 self._say("the sampling process died repeatedly; this program continues without monitoring.")

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TextIO
 
-    from ..analysis.tally import ServedRun
     from ..analysis.summary import GpuSummary, Stats, Summary
+    from ..analysis.tally import ServedRun
     from ..model.stacks import CodeLine
 
 _ACTIVITY = (("util", "utilization"), ("SM", "sm_active"), ("tensor", "tensor_active"), ("DRAM", "dram_active"))

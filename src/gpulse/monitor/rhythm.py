@@ -72,15 +72,13 @@ class RhythmRates:
         steps, items, tokens, waited = (
             (late - early) / seconds for early, late in zip(before, self._before, strict=True)
         )
-        values: dict[str, float] = {}
-        if rhythm.steps:
-            values["train/steps_per_second"] = steps
-        if rhythm.items:
-            values["train/items_per_second"] = items
-        if rhythm.tokens:
-            values["train/tokens_per_second"] = tokens
-        if rhythm.waited:
-            values["train/data_wait"] = min(100.0, 100.0 * waited)
+        rates = (
+            ("steps_per_second", rhythm.steps, steps),
+            ("items_per_second", rhythm.items, items),
+            ("tokens_per_second", rhythm.tokens, tokens),
+            ("data_wait", rhythm.waited, min(100.0, 100.0 * waited)),
+        )
+        values = {f"train/{name}": rate for name, counted, rate in rates if counted}
         if rhythm.steps and rhythm.mfu is not None and (found := rhythm.mfu(steps)) is not None:
             values |= {} if found.rate is None else {"train/flops_per_second": found.rate}
             values |= {} if found.percent is None else {"train/mfu": found.percent}

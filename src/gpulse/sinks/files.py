@@ -22,7 +22,23 @@ FIXED = ("time", "elapsed", "step", "phase")
 _RUN = "run"  # a file of an earlier version gets it as its last column
 
 
-class CsvSink(Sink):
+class FileSink(Sink):
+    """Base of sinks that append lines to one file."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._file: LineFile | None = None
+
+    def continued(self) -> str:
+        return f"{self.name}:{os.path.abspath(self.path)}"
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close_or_remove()
+            self._file = None
+
+
+class CsvSink(FileSink):
     """Writes time (RFC 3339, UTC), elapsed (seconds), step, phase, run (its id) and one column per tag; a missing value is an empty cell.
 
     The first sample defines the columns. A tag that appears later gets a column at the end: the file is rewritten and
@@ -33,8 +49,7 @@ class CsvSink(Sink):
     name = "csv"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self._file: LineFile | None = None
+        super().__init__(path)
         self._columns: list[str] = []
         self._places: dict[str, int] = {}
 
@@ -64,14 +79,6 @@ class CsvSink(Sink):
         for tag, cell in values.items():
             cells[self._places[tag]] = cell
         self._file.write(",".join(cells))
-
-    def continued(self) -> str:
-        return f"csv:{os.path.abspath(self.path)}"
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close_or_remove()
-            self._file = None
 
     def _make_room(self, tags: Iterable[str]) -> None:
         """Add a column at the end for every new tag."""
@@ -117,7 +124,7 @@ def _quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if "," in cell or '"' in cell else cell
 
 
-class JsonlSink(Sink):
+class JsonlSink(FileSink):
     """Writes every sample as a complete snapshot (schema 1) with elapsed, step, phase and the id of the run.
 
     `marks`, `program` (the monitored process), `values` (values that are in neither the snapshot nor the program) and
@@ -129,10 +136,6 @@ class JsonlSink(Sink):
 
     name = "jsonl"
     stacks = True
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        self._file: LineFile | None = None
 
     def open(self) -> None:
         from ..model.codec import from_line
@@ -151,14 +154,6 @@ class JsonlSink(Sink):
 
         assert self._file is not None
         self._file.write(with_check(json.dumps(_plain(sample), allow_nan=False).encode()).decode())
-
-    def continued(self) -> str:
-        return f"jsonl:{os.path.abspath(self.path)}"
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close_or_remove()
-            self._file = None
 
 
 def _plain(sample: Sample) -> dict[str, Any]:

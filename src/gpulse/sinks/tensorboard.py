@@ -6,16 +6,14 @@ import os
 import time as clock
 
 from ..errors import GpulseError, UsageError
-from .base import Sink, load
-from .points import Points, under
+from .base import Points, Sink, load, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from .base import Sample
-    from .points import Axis, Point
+    from .base import Axis, Point, Sample
 
 
 class TensorBoardSink(Sink):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from ..errors import GpulseError
-from .base import Sink, load
-from .points import Means, Points, under
+from .base import Means, Points, Sink, load, under
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .base import Alert, Sample
-    from .points import Axis, Point
+    from .base import Alert, Axis, Point, Sample
 
 _ENOUGH = 500  # metrics to collect before a call of MLflow
 _MOST = 1000  # its limit per call

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import UsageError
-from gpulse.sinks.points import Means, Point, Points
+from gpulse.sinks.base import Means, Point, Points
 from tests.unit.samples import START, sample
 
 
