@@ -38,7 +38,7 @@ def code_lines(stacks: Iterable[TimedStack]) -> tuple[CodeLine, ...]:
         else:
             one.depth = depth
             groups.setdefault(pure_name(one, depth), []).append(one)
-    lines = [_told(group) for group in groups.values()]
+    lines = [_entry(group) for group in groups.values()]
     _blame_waits_for_gpu(lines)
     return tuple(sorted((line.value for line in lines), key=lambda line: (-line.waited, -line.computed, line[:2])))
 
@@ -76,14 +76,14 @@ def _waiting_functions(timed: Sequence[_TimedLine]) -> set[Function]:
     }
 
 
-class _Told(Value):
+class _Entry(Value):
     """An entry of the table while waits for launches are moved."""
 
     value: CodeLine
     launching: float
 
 
-def _told(group: Sequence[_TimedLine]) -> _Told:
+def _entry(group: Sequence[_TimedLine]) -> _Entry:
     """Return one entry for lines that belong together, at the line with the longest wait."""
     waited, computed = sum(one.waited for one in group), sum(one.computed for one in group)
     chosen = _deepest(group)
@@ -107,7 +107,7 @@ def _told(group: Sequence[_TimedLine]) -> _Told:
         "worker" if usual.line.worker else "main",
         "" if caller is None else f"{caller.file}:{caller.line}",
     )
-    return _Told(value, sum(one.waited for one in group if one.line.launching))
+    return _Entry(value, sum(one.waited for one in group if one.line.launching))
 
 
 def _deepest(group: Sequence[_TimedLine]) -> Sequence[_TimedLine]:
@@ -128,7 +128,7 @@ def _deepest(group: Sequence[_TimedLine]) -> Sequence[_TimedLine]:
         group = most
 
 
-def _blame_waits_for_gpu(lines: Sequence[_Told]) -> None:
+def _blame_waits_for_gpu(lines: Sequence[_Entry]) -> None:
     """Move waits for launches to the calls that had waited for the GPU, as far as these explain them."""
     stood = [line.value.computed if waits_for_gpu(line.value.call) else 0.0 for line in lines]
     launches = [0.0 if time else line.launching for line, time in zip(lines, stood, strict=True)]

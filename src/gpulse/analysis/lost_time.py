@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from functools import lru_cache
 
-from .gpu_moments import LAGS, GpuTime, Stretch, add_times
+from .gpu_activity import LAGS, GpuTime, Stretch, add_times
 from .own_lines import LOADS, feeds_gpu, library_of, own_line, waits_for_gpu, worker_frames
 
 TYPE_CHECKING = False
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..model.catalog import Gpu
     from ..model.stacks import Frames, Stack, TimedStack
-    from .gpu_moments import Moment, Times
+    from .gpu_activity import StackTime, Times
 
 
 _USUAL = 3  # of the lags, until more is known
@@ -94,7 +94,7 @@ class CodeTally:
         for gpu in self._gpus.values() if last else ():
             self._join(gpu, last)
         for gpu, stretch, inside in self._open:
-            slots: dict[int, list[Moment]] = {}
+            slots: dict[int, list[StackTime]] = {}
             lag = self._lag_of(stretch, [stack for stack, _ in inside]) if stretch.fine else 0.0
             for stack, blamed in inside:
                 wait = stretch.wait_at(stack.time + lag, stack.seconds)
@@ -231,7 +231,7 @@ class _LineShares:
     def __init__(self) -> None:
         self._seconds: dict[Frames, tuple[float, float]] = {}  # waited and all, by the user's frames
 
-    def divided(self, moments: list[Moment], usual: float) -> list[Moment]:
+    def divided(self, moments: list[StackTime], usual: float) -> list[StackTime]:
         """Divide the waits of moments with one value so that lines at which the GPU usually waits have most of them."""
         if len(moments) > 1:
             moments = self._divided(moments, usual)
@@ -243,7 +243,7 @@ class _LineShares:
                 self._seconds.clear()
         return moments
 
-    def _divided(self, moments: list[Moment], usual: float) -> list[Moment]:
+    def _divided(self, moments: list[StackTime], usual: float) -> list[StackTime]:
         left = sum(wait * seconds for _, wait, seconds, _ in moments)
         waits = [0.0] * len(moments)
         weights = [seconds * (wait + _UNSURE) * self.share(frames, usual) for _, wait, seconds, frames in moments]

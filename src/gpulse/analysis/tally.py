@@ -159,7 +159,7 @@ class GpuTally:
         self.idle_drawn: float | None = None
         self.idle = 0.0
         self.watched = 0.0
-        self.held = 0.0
+        self.slowed = 0.0
         self.throttled: dict[str, float] = {}
 
     def add(self, gpu: Gpu, seconds: float, within: bool = True) -> None:
@@ -176,7 +176,7 @@ class GpuTally:
             if gpu.utilization is not None:
                 self.idle_drawn = (self.idle_drawn or 0.0) + (joules if gpu.utilization < IDLE else 0.0)
         reasons = gpu.throttle_reasons or ()
-        self.held += 0.0 if HARMLESS.issuperset(reasons) else seconds
+        self.slowed += 0.0 if HARMLESS.issuperset(reasons) else seconds
         for reason in reasons:
             self.throttled[reason] = self.throttled.get(reason, 0.0) + seconds
 
@@ -211,7 +211,7 @@ class GpuTally:
             own=own,
             idle_energy=self.idle_drawn,
             idle_share=100.0 * self.idle / self.watched if self.watched else None,
-            throttled_seconds=self.held,
+            throttled_seconds=self.slowed,
             throttled={reason: seconds for reason, seconds in self.throttled.items() if reason not in HARMLESS},
             power_capped=self.throttled.get(POWER_CAP, 0.0),
             state=gpu.state,

@@ -115,7 +115,7 @@ class Workload:
         """Return the verdicts of all phases, the same verdict of several phases as one, its share added up."""
         merged: dict[str, Verdict] = {}
         for hold in self.holds:
-            _merge(merged, _held(hold), self._weight(hold))
+            _merge(merged, _holding_verdict(hold), self._weight(hold))
         for work in self.work:
             if work.stalled is not None:
                 _merge(merged, work.stalled, self._weight(work.span))
@@ -144,7 +144,7 @@ class Workload:
             seconds["starting"] += start.seconds
             covered += start.seconds
         for hold in self.holds:
-            seconds["starting" if _held(hold).key in ("starting", "loading") else "idle"] += hold.seconds
+            seconds["starting" if _holding_verdict(hold).key in ("starting", "loading") else "idle"] += hold.seconds
             covered += hold.seconds
         whole = sum(self.gpu.weights)
         mute = sum(weight for row, weight in zip(self.gpu.rows, self.gpu.weights, strict=True) if row.state in _MUTE)
@@ -205,7 +205,7 @@ def _only_holds(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) ->
     return (worked < _BLIP * total or few) and spread < _SPREAD * total
 
 
-def _held(span: Span) -> Verdict:
+def _holding_verdict(span: Span) -> Verdict:
     """Return the verdict of a stretch in which a process holds the GPU and runs nothing on it."""
     span.worked = False
     return next((found for rule in _HELD_RULES if (found := rule.judge(span)) is not None), None) or _phase(span)
@@ -237,7 +237,7 @@ def _largest_wait(span: Span) -> str:
 
 def _between_gaps(span: Span) -> Span:
     """Return the longest stretch of a span that no pause interrupts."""
-    edges = [span.start_time, *(moment for gap in stall_gaps(span) for moment in gap), span.end_time]
+    edges = [span.start_time, *(edge for gap in stall_gaps(span) for edge in gap), span.end_time]
     start, end = max(zip(edges[::2], edges[1::2], strict=True), key=lambda stretch: stretch[1] - stretch[0])
     times, weights = span.gpu.times, span.gpu.weights
     margin = TRACE_STEP

@@ -1,4 +1,4 @@
-"""The activity of one GPU moment by moment: counters say how much of a stretch was work, the driver's own samples say when."""
+"""The activity of one GPU over time: counters say how much of a stretch was work, the driver's own samples say when."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ..model.stacks import Frames
 
     Times: TypeAlias = dict[Frames, list[float]]  # seconds waited and computed
-    Moment: TypeAlias = tuple[float, float, float, Frames]  # time, share of waiting, seconds, stack
+    StackTime: TypeAlias = tuple[float, float, float, Frames]  # time, share of waiting, seconds, stack
+
 
 # The driver's own samples: seconds between two, and for how long one that was there is waited for.
 _TRACES = (("power_trace", 0.02, 3.0), ("utilization_trace", 0.2, 16.0))
@@ -103,7 +104,7 @@ class GpuTime:
         work = sum((b - a) * work for a, b, work in inside) / seconds
         return Stretch(inside[0][0], until, 1.0 - work, slots, step)
 
-    def count(self, stretch: Stretch, moments: Sequence[Moment]) -> None:
+    def count(self, stretch: Stretch, moments: Sequence[StackTime]) -> None:
         """Add the time of a stretch and of its moments: time, share of waiting, seconds and stack."""
         first, last = stretch.working or (stretch.end, stretch.end if self._working else stretch.start)
         starts = stretch.working is not None and not self._working
