@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     Statement: TypeAlias = tuple[tuple[str, ...], int, int | None, int]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")  # between statements and inside arrays
-_GAP = re.compile(r"[ \t]*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"{3,5}(?!")|' r"'''.*?'{3,5}(?!')|" r'"(?:[^"\\\n]|\\.)*"|' r"'[^'\n]*'", re.DOTALL
-)
-_END = re.compile(r"[ \t]*(?:#[^\n]*)?(?:\r?\n|$)")  # what may follow a statement on its line
 _ELEMENT = "[[]]"  # stands in a path for one table of an array of them
 _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -63,7 +57,7 @@ def key_lines(path: str) -> list[tuple[tuple[str, ...], int]]:
     text = _text(path) or ""
     try:
         return [(name, text.count("\n", 0, start) + 1) for name, start, _, _ in _statements(text)]
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
 
 
@@ -127,77 +121,49 @@ def _loads(text: str) -> dict[str, Any]:
     return values
 
 
+def _is_toml(text: str) -> bool:
+    try:
+        _loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _statements(text: str) -> Iterator[Statement]:
-    """Walk the headers and keys of a text in order; raise ValueError for what is not TOML, or not the part read here."""
+    """Walk the headers and keys of a text in order: the fewest lines that are TOML are one. Raises ValueError where none are."""
     table: tuple[str, ...] = ()
-    at = _after(_SPACE, text, 0)
-    while at < len(text):
-        if text[at] == "[":
-            deep = 2 if text.startswith("[[", at) else 1
-            table, end = _key(text, at + deep)
-            if not text.startswith("]" * deep, end):
-                raise ValueError("a ] is missing")
-            if deep == 2:
-                table = (*table, _ELEMENT)  # its keys are those of no table
-            end += deep
-            yield table, at, None, end
-        else:
-            name, equals = _key(text, at)
-            if text[equals : equals + 1] != "=":
-                raise ValueError("a = is missing")
-            value = _after(_GAP, text, equals + 1)
-            end = _extent(text, value)
-            yield (*table, *name), at, value, end
-        if not _END.match(text, end):
-            raise ValueError("something follows that does not belong here")
-        at = _after(_SPACE, text, end)
+    start = end = 0
+    while start < len(text):
+        end = text.find("\n", end) + 1 or len(text)
+        if not text[start:end].partition("#")[0].strip():
+            start = end
+        elif _is_toml(text[start:end]):
+            at = start + len(text[start:end]) - len(text[start:end].lstrip())
+            comments = [place for place in range(at, end) if text[place] == "#"]
+            stop = next(place for place in (*comments, end) if _is_toml(text[at:place]))
+            stop = at + len(text[at:stop].rstrip())
+            if text[at] == "[":
+                table = _name_in(text[at:stop])
+                yield table, at, None, stop
+            else:
+                equals = next(
+                    place for place in range(at, stop) if text[place] == "=" and _is_toml(f"{text[at:place]}= 0")
+                )
+                value = stop - len(text[equals + 1 : stop].lstrip())
+                yield (*table, *_name_in(f"{text[at:equals]}= 0")), at, value, stop
+            start = end
+        elif end == len(text):
+            raise ValueError("this is not TOML")
 
 
-def _key(text: str, at: int) -> tuple[tuple[str, ...], int]:
-    """Return the dotted name at a position, and where it ends."""
-    parts: list[str] = []
-    while True:
-        at = _after(_GAP, text, at)
-        if found := _BARE.match(text, at):
-            parts.append(found[0])
-        elif (found := _STRING.match(text, at)) and not found[0].startswith(('"""', "'''")):
-            parts += _loads(f"key = {found[0]}").values()
-        else:
-            raise ValueError("this is not a key")
-        at = _after(_GAP, text, found.end())
-        if text[at : at + 1] != ".":
-            return tuple(parts), at
-        at += 1
-
-
-def _extent(text: str, at: int) -> int:
-    """Return where the value that begins here ends: at its line's end, or with its last bracket."""
-    depth, end = 0, at
-    while at < len(text):
-        char = text[at]
-        if char in "\"'":
-            found = _STRING.match(text, at)
-            if not found:
-                raise ValueError("a string has no end")
-            at = end = found.end()
-            continue
-        if char == "#" or char == "\n":
-            if depth == 0:
-                break
-            at = _after(_SPACE, text, at)
-            continue
-        depth += (char in "[{") - (char in "]}")
-        at += 1
-        if char not in " \t\r":
-            end = at
-    if depth:
-        raise ValueError("a bracket is not closed")
-    return end
-
-
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+def _name_in(statement: str) -> tuple[str, ...]:
+    """Return the name of a header or key; the keys of an array of tables are those of no table."""
+    found: Any = _loads(statement)
+    name: tuple[str, ...] = ()
+    while isinstance(found, dict) and found:
+        ((key, found),) = found.items()
+        name = (*name, key)
+    return (*name, _ELEMENT) if isinstance(found, list) else name
 
 
 def _edited(text: str, table: str, values: Mapping[str, str]) -> str:

@@ -30,10 +30,10 @@ class RecordingFile(AppendedFile):
         self._packer: Packer | None = None
         try:
             _lock(self._handle, path)
-            if force and not append:
-                _empty(self._handle)
-            there = os.fstat(self._handle)
-            if there.st_size and stat.S_ISREG(there.st_mode):
+            regular = stat.S_ISREG(os.fstat(self._handle).st_mode)
+            if force and not append and regular:
+                os.ftruncate(self._handle, 0)
+            if regular and os.fstat(self._handle).st_size:
                 self._begin_again(append)
             elif path.endswith(".gz"):
                 self._pack()
@@ -114,11 +114,6 @@ class RecordingFile(AppendedFile):
                 self.cut(len(last))
             else:
                 self._put(b"\n")
-
-
-def _empty(handle: int) -> None:
-    if stat.S_ISREG(os.fstat(handle).st_mode):
-        os.ftruncate(handle, 0)
 
 
 def _lock(handle: int, path: str) -> None:

@@ -115,13 +115,11 @@ def _say_which(path: str) -> None:
 
 def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff, drawn: Sequence[str]) -> list[str]:
     if arguments.format == "csv":
-        from ...surfaces.history.exports import csv_lines, events_csv, processes_csv, usage_csv
+        from ...store.lines import csv_rows
+        from ...surfaces.history.exports import csv_lines, table_rows
 
-        if arguments.processes:
-            return [*processes_csv(answer)]
-        if arguments.events:
-            return [*events_csv(answer)]
-        return [*(usage_csv(answer, tariff) if arguments.usage else csv_lines(answer))]
+        what = _table(arguments)
+        return [*(csv_rows(table_rows(answer, what, tariff)) if what else csv_lines(answer))]
     if arguments.format == "json":
         import json
 
@@ -139,6 +137,11 @@ def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff, drawn: Se
     return overview(answer, tariff, drawn)
 
 
+def _table(arguments: Arguments) -> str:
+    """Return which table is asked for; empty for the values of metrics."""
+    return next((name for name in ("processes", "events", "usage") if getattr(arguments, name)), "")
+
+
 def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int:
     path = arguments.output
     if not path:
@@ -146,7 +149,7 @@ def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int
     from ...store.lines import write_parquet
     from ...surfaces.history.exports import parquet_columns
 
-    write_parquet(parquet_columns(answer, bool(arguments.usage), tariff, bool(arguments.events)), path)
+    write_parquet(parquet_columns(answer, _table(arguments), tariff), path)
     return 0
 
 

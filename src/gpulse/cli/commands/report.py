@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
     from ...store.runs import KeptRun
-    from ...surfaces.report.job import JobSpan
     from ...surfaces.report.recorded_samples import RecordedSample
-    from ...surfaces.report.run import Run
+    from ...surfaces.report.run import JobSpan, Run
     from ..options import Arguments
 
 PERFETTO = "perfetto"
@@ -173,7 +172,7 @@ def _read(arguments: Arguments, path: str | None) -> Run:
 
 
 def _job(arguments: Arguments) -> JobSpan | None:
-    from ...surfaces.report.job import job_span
+    from ...surfaces.report.run import job_span
 
     return job_span(arguments.job, arguments.gpu or ()) if arguments.job else None
 
@@ -238,7 +237,7 @@ class _ReadingProgress:
 
 
 def _number(text: str) -> str:
-    from ...surfaces.report.job import job_number
+    from ...surfaces.report.run import job_number
 
     return job_number(text)
 

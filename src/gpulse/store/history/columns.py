@@ -12,22 +12,9 @@ from array import array
 from itertools import accumulate
 from operator import add, sub
 
+from ... import units
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from ...model.metric import Number
-from ...units import (
-    BYTES,
-    BYTES_PER_SECOND,
-    CELSIUS,
-    COUNT,
-    JOULE,
-    LATENCY,
-    MEGAHERTZ,
-    MONEY,
-    SECOND,
-    TOKENS_PER_JOULE,
-    TOKENS_PER_SECOND,
-    WATT,
-)
 from ...value import Value
 from .place import DamagedBlock
 
@@ -44,14 +31,16 @@ PROCESSES = "processes"  # processes:0:cpu_percent is the CPU of the process tha
 AS_IS, RATE = 0, 1  # codings that are not a number of steps per unit
 _PER = {2: 1 / 65536, 3: 1, 4: 10, 5: 100, 6: 1000}  # on disk: a coding never changes its meaning
 _CODINGS = {
-    BYTES: 2,
-    COUNT: 3,
-    MEGAHERTZ: 3,
-    CELSIUS: 4,
-    WATT: 4,
-    JOULE: 4,
-    SECOND: 6,
-    **dict.fromkeys((BYTES_PER_SECOND, TOKENS_PER_SECOND, TOKENS_PER_JOULE, LATENCY, MONEY), RATE),
+    units.BYTES: 2,
+    units.COUNT: 3,
+    units.MEGAHERTZ: 3,
+    units.CELSIUS: 4,
+    units.WATT: 4,
+    units.JOULE: 4,
+    units.SECOND: 6,
+    **dict.fromkeys(
+        (units.BYTES_PER_SECOND, units.TOKENS_PER_SECOND, units.TOKENS_PER_JOULE, units.LATENCY, units.MONEY), RATE
+    ),
 }
 _ANY = 5
 _RATE_BITS = 11  # of float32's 23 bits of fraction, those that are dropped

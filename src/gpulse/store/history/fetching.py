@@ -147,31 +147,18 @@ def _open_rows(connection: sqlite3.Connection, slots: Slots, start: float, end: 
 def _chosen(rows: Rows, kept: list[int]) -> Rows:
     """Return some of the rows, in the order given."""
     first, end = kept[0], kept[0] + len(kept)
-    if kept == list(range(first, end)):
-        if len(kept) == len(rows.times):
-            return rows
+    together = kept == list(range(first, end))
+    if together and len(kept) == len(rows.times):
+        return rows
 
-        def pick(values: Sequence[float]) -> Sequence[float]:
-            return values[first:end]
-    else:
+    def pick(values: Sequence[float]) -> Sequence[float]:
+        return values[first:end] if together else [values[at] for at in kept]
 
-        def pick(values: Sequence[float]) -> Sequence[float]:
-            return [values[at] for at in kept]
+    def part(column: Column) -> Column:
+        shares = None if column.shares is None else pick(column.shares)
+        return Column(column.coding, pick(column.mean), pick(column.low), pick(column.high), column.gaps, shares)
 
-    parts = {
-        gpu: {
-            slot: Column(
-                column.coding,
-                pick(column.mean),
-                pick(column.low),
-                pick(column.high),
-                column.gaps,
-                None if column.shares is None else pick(column.shares),
-            )
-            for slot, column in columns.items()
-        }
-        for gpu, columns in rows.parts.items()
-    }
+    parts = {gpu: {slot: part(column) for slot, column in columns.items()} for gpu, columns in rows.parts.items()}
     return Rows(pick(rows.times), pick(rows.seconds), parts)
 
 

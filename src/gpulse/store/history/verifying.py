@@ -6,30 +6,9 @@ import os
 import sqlite3
 
 from ...value import Value, fresh
+from . import database
 from .answers import labels_of
 from .blocks import blocks_where, read_block
-from .database import (
-    BROKEN,
-    COLUMNS,
-    COPIED,
-    FORMAT,
-    add_views,
-    checksum,
-    create_tables,
-    heal,
-    insertion,
-    is_damage,
-    is_sound,
-    open_to_read,
-    open_to_write,
-    pack_parts,
-    set_aside,
-    stamp,
-    sum_of,
-    tables_of,
-    unpack_parts,
-    version_of,
-)
 from .event_rows import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of, row_of
 from .place import DamagedBlock, HistoryError, WriterLock, check_access, prepare
 
@@ -70,12 +49,12 @@ def verify(path: str) -> Verification:
     found = Verification()
     connection: sqlite3.Connection | None = None
     try:
-        connection = open_to_read(path)
+        connection = database.open_to_read(path)
         for (message,) in connection.execute(f"PRAGMA main.integrity_check({_MESSAGES})"):
             found.pages += [] if message == "ok" else str(message).splitlines()
         _check_rows(connection, found)
-    except BROKEN as error:
-        if not is_damage(error):
+    except database.BROKEN as error:
+        if not database.is_damage(error):
             raise HistoryError(f"{path} cannot be read: {error}.") from None
         found.pages.append(str(error))
     finally:
@@ -97,16 +76,16 @@ def repair(path: str, found: Verification) -> str:
             return f"the damaged file was renamed to {aside}; {saved.text}."
         _drop(path, mode, bool(found.pages))
         return "what was damaged was deleted; everything else was kept."
-    except (OSError, *BROKEN) as error:
+    except (OSError, *database.BROKEN) as error:
         raise HistoryError(f"{path} cannot be repaired: {error}.") from None
     finally:
         lock.release()
 
 
 def _check_rows(connection: sqlite3.Connection, found: Verification) -> None:
-    checked = version_of(connection) >= 3
-    for table in tables_of(connection) if checked else ():
-        sql = f"SELECT count(*) FROM main.{table} NOT INDEXED WHERE NOT {is_sound(table)}"
+    checked = database.version_of(connection) >= 3
+    for table in database.tables_of(connection) if checked else ():
+        sql = f"SELECT count(*) FROM main.{table} NOT INDEXED WHERE NOT {database.is_sound(table)}"
         if (count := connection.execute(sql).fetchone()[0]) > 0:
             found.rows[table] = count
     damages = damaged_rows(connection)
@@ -128,11 +107,11 @@ def _damage_in(connection: sqlite3.Connection, block: BlockRow) -> list[Damage]:
 
 
 def _drop(path: str, mode: int, reindex: bool) -> None:
-    connection = open_to_write(path, mode)
+    connection = database.open_to_write(path, mode)
     try:
         if reindex:
             connection.execute("REINDEX")
-        heal(connection)
+        database.heal(connection)
         uuids, labels = dict(connection.execute("SELECT id, uuid FROM gpu")), labels_of(connection)
         connection.execute("BEGIN IMMEDIATE")
         damages = damaged_rows(connection)
@@ -141,11 +120,11 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
             if lost := _damage_in(connection, block):
                 damages += lost
                 _without(connection, block, [damage.gpu or 0 for damage in lost], whole=not block.damaged)
-        for table in tables_of(connection):
-            connection.execute(f"DELETE FROM main.{table} WHERE NOT {is_sound(table)}")
+        for table in database.tables_of(connection):
+            connection.execute(f"DELETE FROM main.{table} WHERE NOT {database.is_sound(table)}")
         for event in events_of(damages, float("-inf"), float("inf"), uuids, labels):
             number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)
-            connection.execute(insertion("event"), row_of(event, number))
+            connection.execute(database.insertion("event"), row_of(event, number))
         connection.execute("COMMIT")
     finally:
         connection.close()
@@ -153,15 +132,15 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
 
 def _without(connection: sqlite3.Connection, block: BlockRow, gpus: list[int], whole: bool) -> None:
     """Delete the parts of some GPUs of a block, or the `whole` block."""
-    parts = unpack_parts(block.parts or b"")
+    parts = database.unpack_parts(block.parts or b"")
     gone = [(id,) for id, gpu, _ in parts if whole or gpu in gpus]
     connection.executemany("DELETE FROM part WHERE id = ?", gone)
     if whole:
         connection.execute("DELETE FROM main.block WHERE id = ?", (block.id,))
         return
-    kept = pack_parts([part for part in parts if part[1] not in gpus])
+    kept = database.pack_parts([part for part in parts if part[1] not in gpus])
     connection.execute("UPDATE main.block SET parts = ? WHERE id = ?", (kept, block.id))
-    connection.execute(f"UPDATE main.block SET sum = {sum_of('block')} WHERE id = ?", (block.id,))
+    connection.execute(f"UPDATE main.block SET sum = {database.sum_of('block')} WHERE id = ?", (block.id,))
 
 
 # In this order: rows of later tables refer to those of earlier ones.
@@ -198,11 +177,11 @@ def set_aside_and_save(path: str, mode: int) -> tuple[str, Saved]:
 
     Raises OSError when it cannot be renamed.
     """
-    aside = set_aside(path)
+    aside = database.set_aside(path)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode))
     try:
         return aside, save(aside, path)
-    except BROKEN:  # the disk is full, or nothing at all can be read
+    except database.BROKEN:  # the disk is full, or nothing at all can be read
         for end in ("", "-wal", "-shm"):
             if os.path.exists(path + end):
                 os.unlink(path + end)
@@ -223,7 +202,7 @@ def open_copy(damaged: str) -> tuple[sqlite3.Connection, Saved]:
             raise sqlite3.DatabaseError("database disk image is malformed, and nothing of it is readable")
         connection = sqlite3.connect(fresh, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=MEMORY").fetchone()
-        add_views(connection, FORMAT)
+        database.add_views(connection, database.FORMAT)
         return connection, saved
 
 
@@ -231,8 +210,8 @@ def save(damaged: str, fresh: str) -> Saved:
     """Copy what is readable and as it was written from one file into another, which must be empty."""
     target = sqlite3.connect(fresh, timeout=2.0, isolation_level=None)
     try:
-        target.create_function("checksum", -1, checksum, deterministic=True)
-        create_tables(target)
+        target.create_function("checksum", -1, database.checksum, deterministic=True)
+        database.create_tables(target)
         saved = _save(damaged, target)
         if not saved.complete:
             more = _save_with_schema_of(fresh, damaged, target)
@@ -249,18 +228,18 @@ def _save(damaged: str, target: sqlite3.Connection) -> Saved:
     try:
         source.execute("PRAGMA writable_schema=ON")  # or SQLite refuses a file that has been cut off
         source.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        source.create_function("checksum", -1, checksum, deterministic=True)
-        summed = any("sum" in _columns(source, table) for table in COLUMNS)
+        source.create_function("checksum", -1, database.checksum, deterministic=True)
+        summed = any("sum" in _columns(source, table) for table in database.COLUMNS)
         sound = [table for table in _TABLES if _is_described(source, target, table, summed)]
         target.execute("BEGIN IMMEDIATE")
         for table in sound:
             _copy(source, target, table, saved)
         saved.complete = set(sound) >= set(_TABLES) - {"label"}  # which earlier versions did not have
         if not summed:
-            stamp(target)
+            database.stamp(target)
         target.execute("COMMIT")
         saved.damages = _holes(target) if saved.found_any else []
-    except BROKEN:
+    except database.BROKEN:
         if target.in_transaction:
             target.execute("ROLLBACK")
         return Saved()
@@ -294,12 +273,12 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str, sa
     wanted = [name for name in _columns(target, table) if name in columns]
     places = ", ".join("?" * len(wanted))
     sql = f"INSERT OR IGNORE INTO {table}({', '.join(wanted)}) VALUES({places})"
-    twins = [table, f"{table}_copy"] if table in COPIED else [table]
+    twins = [table, f"{table}_copy"] if table in database.COPIED else [table]
     for twin in twins:
         for row in _readable(source, twin, wanted):
             try:
                 saved.rows[table] = saved.rows.get(table, 0) + target.execute(sql, row).rowcount
-                if table in COPIED:
+                if table in database.COPIED:
                     target.execute(sql.replace(f"INTO {table}(", f"INTO {table}_copy("), row)
             except (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, ValueError):
                 continue  # not a row that was ever written
@@ -308,7 +287,11 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str, sa
 def _readable(source: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows that SQLite can reach, in the order of their keys; where it cannot, go on behind the damage."""
     key = {"usage": "process", "meta": "key"}.get(table, "id")
-    checked = f"AND {is_sound(table)}" if "sum" in columns and table.removesuffix("_copy") in COLUMNS else ""
+    checked = (
+        f"AND {database.is_sound(table)}"
+        if "sum" in columns and table.removesuffix("_copy") in database.COLUMNS
+        else ""
+    )
     sql = f"SELECT {key}, {', '.join(columns)} FROM {table} NOT INDEXED WHERE {key} > ? {checked} ORDER BY {key}"
     last: Any = "" if table == "meta" else -1
     step = 1
@@ -319,7 +302,7 @@ def _readable(source: sqlite3.Connection, table: str, columns: list[str]) -> Ite
                 if key_value > last:
                     last, step = key_value, 1
             return
-        except (*BROKEN, TypeError):
+        except (*database.BROKEN, TypeError):
             if table == "meta":
                 return
             last, step = last + step, 2 * step
@@ -328,7 +311,7 @@ def _readable(source: sqlite3.Connection, table: str, columns: list[str]) -> Ite
 def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
     try:
         return [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
-    except BROKEN:
+    except database.BROKEN:
         return []
 
 

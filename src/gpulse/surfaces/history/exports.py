@@ -9,7 +9,7 @@ from ...model.codec import time_text
 from ...model.select import choose_gpus, metric_named
 from ...model.snapshot import Snapshot
 from ...present.events import event_text
-from ...store.lines import csv_rows, digits
+from ...store.lines import digits
 from ...store.recording import is_pipe, read_recording
 from ...units import BYTES, COUNT, MEGAHERTZ
 from .tables import process_rows
@@ -54,7 +54,7 @@ def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, A
             for gpu in answer.gpus
         ],
         "usage": _usage_rows(answer, tariff),
-        "processes": [row | {key: time_text(row[key]) for key in ("first", "last")} for row in process_rows(answer)],
+        "processes": table_rows(answer, "processes"),
         "events": [
             {
                 **event.to_plain(),
@@ -90,19 +90,11 @@ def _usage_rows(answer: HistoryAnswer, tariff: Tariff | None) -> list[dict[str, 
     ]
 
 
-def usage_csv(answer: HistoryAnswer, tariff: Tariff | None = None) -> Iterator[str]:
-    """Yield who used what as CSV, a header first."""
-    return csv_rows(_usage_rows(answer, tariff))
-
-
-def events_csv(answer: HistoryAnswer) -> Iterator[str]:
-    """Yield what happened as CSV, a header first."""
-    return csv_rows(_event_rows(answer))
-
-
-def processes_csv(answer: HistoryAnswer) -> Iterator[str]:
-    """Yield the processes as CSV, a header first."""
-    return csv_rows([row | {key: time_text(row[key]) for key in ("first", "last")} for row in process_rows(answer)])
+def table_rows(answer: HistoryAnswer, what: str, tariff: Tariff | None = None) -> list[dict[str, Any]]:
+    """Return the `usage`, `events` or `processes` as rows, all with the same keys."""
+    if what == "processes":
+        return [row | {key: time_text(row[key]) for key in ("first", "last")} for row in process_rows(answer)]
+    return _event_rows(answer) if what == "events" else _usage_rows(answer, tariff)
 
 
 def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
@@ -120,11 +112,9 @@ def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def parquet_columns(
-    answer: HistoryAnswer, usage: bool = False, tariff: Tariff | None = None, events: bool = False
-) -> dict[str, list[Any]]:
-    """Return the rows of the CSV, who used what, or what happened, as columns."""
-    rows = _event_rows(answer) if events else _usage_rows(answer, tariff) if usage else [*_rows(answer)]
+def parquet_columns(answer: HistoryAnswer, what: str = "", tariff: Tariff | None = None) -> dict[str, list[Any]]:
+    """Return rows as columns: those of `table_rows`, or of the CSV of values."""
+    rows = table_rows(answer, what, tariff) if what else [*_rows(answer)]
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
 
 

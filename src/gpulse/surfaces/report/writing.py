@@ -76,7 +76,7 @@ def _stacks(form: str, runs: Sequence[Run]) -> str:
 
 
 def _jobstats(runs: Sequence[Run]) -> str:
-    from .job import jobstats
+    from .run import jobstats
 
     if len(runs) > 1:
         raise UsageError("report: two recordings cannot be compared as jobstats;", "use html, markdown or json.")

@@ -20,7 +20,8 @@ from gpulse.model.when import parse_when, stretch
 from gpulse.present.quantities import period_text
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
-from gpulse.surfaces.history.exports import csv_lines, events_csv, processes_csv, to_plain
+from gpulse.store.lines import csv_rows
+from gpulse.surfaces.history.exports import csv_lines, table_rows, to_plain
 from gpulse.surfaces.history.plots import plots, strips
 from gpulse.surfaces.history.tables import (
     HistoryAnswer,
@@ -141,7 +142,7 @@ def test_the_csv_is_read_back(path: str) -> None:
 
 
 def test_events_are_csv_too_with_times_in_utc(path: str) -> None:
-    rows = [*csv.DictReader(events_csv(answer(path)))]
+    rows = [*csv.DictReader(csv_rows(table_rows(answer(path), "events")))]
     assert {"start", "stop"} <= {row["kind"] for row in rows}
     assert all(row["time"].endswith("Z") and row["text"] for row in rows)
 
@@ -235,5 +236,5 @@ def test_processes_with_their_peak_and_how_they_ended(tmp_path: Path) -> None:
     assert cells["1"][-2:] == ["still there", "python 1.py"]
     assert cells["2"][-2:] == [f"out of memory {clock}", "python 2.py"]
     assert cells["2"][-4] == "70.0 GiB"
-    (first, _) = csv.DictReader(processes_csv(found))
+    (first, _) = csv.DictReader(csv_rows(table_rows(found, "processes")))
     assert (first["pid"], first["gpus"], first["ended"]) == ("1", "0", "still there")

@@ -12,7 +12,8 @@ import pytest
 from gpulse.model.catalog import Process
 from gpulse.model.when import stretch
 from gpulse.store.history import HistoryReader
-from gpulse.surfaces.history.exports import usage_csv
+from gpulse.store.lines import csv_rows
+from gpulse.surfaces.history.exports import table_rows
 from gpulse.surfaces.history.tables import HistoryAnswer, HistoryRequest
 from tests.unit.store.history.ticks import START, gpu, tick, write
 
@@ -44,5 +45,5 @@ def test_usage_is_a_table_of_its_own(tmp_path: Path) -> None:
     write(path, (tick(at, gpu(processes=(one.replace(running_time=at + 100.0),))) for at in range(3601)))
     with HistoryReader(path) as reader:
         answer = HistoryAnswer(reader, HistoryRequest(START, START + 3601, ["utilization"], None, 10, "user"))
-    (row,) = csv.DictReader(usage_csv(answer))
+    (row,) = csv.DictReader(csv_rows(table_rows(answer, "usage")))
     assert (row["user"], row["gpu_hours"], row["processes"], row["energy_estimate"]) == ('a,"da', "1", "1", "")

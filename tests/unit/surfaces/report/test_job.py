@@ -12,9 +12,9 @@ import pytest
 
 from gpulse.errors import GpulseError, UsageError
 from gpulse.sources.slurm import SlurmJob
-from gpulse.surfaces.report import job as module
+from gpulse.surfaces.report import run as module
 from gpulse.surfaces.report.comparison import run_to_plain
-from gpulse.surfaces.report.job import JobSpan, job_number, job_span, jobstats
+from gpulse.surfaces.report.run import JobSpan, job_number, job_span, jobstats
 from tests.unit.store.history.ticks import write
 from tests.unit.surfaces.report.runs import GIB, START, gpu, process, run_of, sample
 
