@@ -130,10 +130,8 @@ class Recording:
             from ..analysis.events import EventDetector
 
             detector = EventDetector()
-            found = {
-                event.key: event for snapshot in self for event in detector.observe(snapshot)
-            }  # its end replaces it
-            found.update({event.key: event for event in detector.finish()})
+            seen = [event for snapshot in self for event in detector.observe(snapshot)]
+            found = {event.key: event for event in (*seen, *detector.finish())}  # its end replaces it
             self._events = tuple(found.values())
         return self._events
 
@@ -234,12 +232,8 @@ def _within(places: range, window: range) -> range:
 
 
 _FIRST = ("index", "uuid", "name", "state")  # after the time, in every table
-_PROGRAM: dict[str, Kind] = {
-    "elapsed": "number",
-    "step": "integer",
-    "phase": "text",
-    "run": "text",
-}  # what a Monitor adds to its samples
+# what a Monitor adds to its samples
+_PROGRAM: dict[str, Kind] = {"elapsed": "number", "step": "integer", "phase": "text", "run": "text"}
 _INT64 = range(-(2**63), 2**63)
 
 

@@ -29,9 +29,8 @@ _RAW = -15  # what zlib calls no header at all
 _TRAILER = 8  # bytes after the end of a member: checksum and length
 _BLOCK = 1 << 16
 _BITE = 1 << 10  # bytes read at once: what they unpack to is held in memory
-_EXPANSION = (
-    1000  # a recording of 8 idle GPUs unpacks to 90 times its size; gzip can do 1030, of one byte over and over
-)
+# a recording of 8 idle GPUs unpacks to 90 times its size; gzip can do 1030, of one byte over and over
+_EXPANSION = 1000
 _PLENTY = 4 << 20  # bytes of text from which that counts
 _APART = 4 << 20  # bytes of text between two places to read on from: 40 KB of memory each
 

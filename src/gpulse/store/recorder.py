@@ -94,9 +94,8 @@ class RecordingFile(AppendedFile):
 
         with open_text(self.path) as text:
             line = next_line(self.path, text)
-        if line.endswith(b"\n") or not b'{"schema": '.startswith(
-            line[:11]
-        ):  # else its writer died within the first line
+        died = not line.endswith(b"\n") and b'{"schema": '.startswith(line[:11])  # its writer, within the first line
+        if not died:
             from_line(line.decode("utf-8", "replace"))
         return is_packed(self.path)
 

@@ -23,9 +23,8 @@ _NO_PID = 1 << 32
 _TEXT = 500  # characters kept of a command
 _INSERT = insertion("process")
 _LABEL = insertion("label").replace("INSERT", "REPLACE", 1)
-_FORGET = (
-    f"DELETE FROM main.usage WHERE process = ? AND hour = ? AND NOT {is_sound('usage')}"  # never add to a damaged row
-)
+# never add to a damaged row
+_FORGET = f"DELETE FROM main.usage WHERE process = ? AND hour = ? AND NOT {is_sound('usage')}"
 _ADD = f"""{insertion("usage")} ON CONFLICT(process, hour) DO UPDATE SET
 first = min(first, excluded.first), last = max(last, excluded.last), seconds = seconds + excluded.seconds,
 held = held + excluded.held, memory_most = max(ifnull(memory_most, excluded.memory_most), ifnull(excluded.memory_most, memory_most)),
@@ -271,10 +270,8 @@ class EnergySplit:
                 if not known:
                     self._clear()
                 return [], 0.0
-            self._joules, self._seconds = (
-                growth[0],
-                max(self._seconds, time - growth[1]),
-            )  # also time that nobody watched
+            self._joules = growth[0]
+            self._seconds = max(self._seconds, time - growth[1])  # also time that nobody watched
         elif gpu.power_draw is not None:
             self._joules += gpu.power_draw * seconds
             unlisted = gpu.gaps.get("processes") == "skipped"  # who held it is known at the next sample with a list

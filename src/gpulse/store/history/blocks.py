@@ -192,16 +192,12 @@ def gathered(column: Column, bounds: Sequence[tuple[float, int, int]], weights: 
             seconds = seconds_there(column, there, weights)
             lows.append(min((low[at] for at in there), default=NAN))
             highs.append(max((high[at] for at in there), default=NAN))
-            means.append(
-                sum(mean[at] * weight for at, weight in zip(there, seconds, strict=True)) / sum(seconds)
-                if there
-                else NAN
-            )
+            total = sum(mean[at] * weight for at, weight in zip(there, seconds, strict=True))
+            means.append(total / sum(seconds) if there else NAN)
             whole = end - first if weights is None else sum(weights[first:end])
             shares.append(min(1.0, sum(seconds) / whole))
-    means = list(
-        map(max, lows, map(min, highs, means))
-    )  # sums round: a mean of equal values may lie a hair beside them
+    # sums round: a mean of equal values may lie a hair beside them
+    means = list(map(max, lows, map(min, highs, means)))
     total = sum(means) if column.gaps else 0.0
     partial = min(shares, default=1.0) < 1.0
     return Column(column.coding, means, lows, highs, total != total or partial, shares if partial else None)

@@ -231,7 +231,11 @@ def rebuilt(
     if fetched is None:
         return []
     keys = dict(connection.execute("SELECT id, key FROM slot"))
-    facts = {gpu: (uuid, _named(uuid)) for gpu, uuid in connection.execute("SELECT id, uuid FROM gpu")}
+    facts: dict[int, tuple[str, dict[str, Any]]] = {
+        # of a GPU whose facts are damaged, the UUID is known, if it has one
+        gpu: (uuid, {"uuid": uuid} if uuid.startswith(("GPU-", "MIG-")) else {})
+        for gpu, uuid in connection.execute("SELECT id, uuid FROM gpu")
+    }
     facts |= {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
     users = connection.execute(_PROCESSES, (start, end)).fetchall()
     columns = [
@@ -240,20 +244,12 @@ def rebuilt(
     ]
     # a GPU whose values are damaged must not look like one that was removed
     holes = [(damage.start, damage.stop) for damage in damages if damage.gpu is not None]
-    return [
-        _snapshot(time, {gpu: _there(values, at) for gpu, values in columns}, facts, users)
-        for at, time in enumerate(fetched.rows.times)
-        if not any(first <= time <= last for first, last in holes)
-    ]
-
-
-def _named(uuid: str) -> dict[str, Any]:
-    """Return what is known of a GPU whose facts are damaged: its UUID, if it is one."""
-    return {"uuid": uuid} if uuid.startswith(("GPU-", "MIG-")) else {}
-
-
-def _there(columns: list[tuple[str, Any]], at: int) -> dict[str, float]:
-    return {key: value for key, mean in columns if (value := mean[at]) == value}
+    found = []
+    for at, time in enumerate(fetched.rows.times):
+        if not any(first <= time <= last for first, last in holes):
+            there = {gpu: {key: mean[at] for key, mean in values if mean[at] == mean[at]} for gpu, values in columns}
+            found.append(_snapshot(time, there, facts, users))
+    return found
 
 
 def _snapshot(

@@ -287,11 +287,8 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str, sa
 def _readable(source: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows that SQLite can reach, in the order of their keys; where it cannot, go on behind the damage."""
     key = {"usage": "process", "meta": "key"}.get(table, "id")
-    checked = (
-        f"AND {database.is_sound(table)}"
-        if "sum" in columns and table.removesuffix("_copy") in database.COLUMNS
-        else ""
-    )
+    summed = "sum" in columns and table.removesuffix("_copy") in database.COLUMNS
+    checked = f"AND {database.is_sound(table)}" if summed else ""
     sql = f"SELECT {key}, {', '.join(columns)} FROM {table} NOT INDEXED WHERE {key} > ? {checked} ORDER BY {key}"
     last: Any = "" if table == "meta" else -1
     step = 1

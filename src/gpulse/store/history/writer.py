@@ -232,12 +232,8 @@ class HistoryWriter:
         lost = f" and {self._lost} samples were lost" if self._lost else ""
         message = f"{self.path} cannot be written ({error}): {len(self._ticks)} samples are kept in memory{lost}."
         full = "full" in str(error) or "I/O" in str(error)
-        remedy = (
-            "Free some disk space; recording resumes automatically."
-            if full
-            else "Writing is retried every few seconds."
-        )
-        self._trouble = Problem("history", message, remedy)
+        freed = "Free some disk space; recording resumes automatically."
+        self._trouble = Problem("history", message, freed if full else "Writing is retried every few seconds.")
 
     def _start_over(self, error: Exception | None) -> None:
         """Begin a new file in the place of one that is damaged or gone. The ticks that met this are lost."""

@@ -41,8 +41,10 @@ def plots(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
         metric = GPU_METRICS[key]
         for gpu in answer.gpus:
             if drawn := [*_plot(answer, gpu, metric, width, theme)]:
-                lines += [Line(), *drawn, _times(answer, width)]
-    return [_covers(answer), *lines] if lines else []
+                lines += [Line(), *drawn, _axis(answer, _AXIS, width - _AXIS)]
+    start, end = answer.asked.start, answer.asked.end
+    covers = Line().add(period_text(start, end), "title").add(f"  {duration_text(end - start)}", "label")
+    return [covers, *lines] if lines else []
 
 
 def strips(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
@@ -115,12 +117,6 @@ def _holders(answer: HistoryAnswer, gpu: GpuIdentity) -> str:
     return ", ".join(f"{user} {duration_text(held[user])}" for user in sorted(held, key=lambda user: -held[user]))
 
 
-def _covers(answer: HistoryAnswer) -> Line:
-    """Return the time that the plots cover, by this machine's clock."""
-    start, end = answer.asked.start, answer.asked.end
-    return Line().add(period_text(start, end), "title").add(f"  {duration_text(end - start)}", "label")
-
-
 def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:
     series = answer.series(gpu, metric.key)
     found = over_time(series)
@@ -163,12 +159,8 @@ def _scale(metric: Metric, most: float, gpu: GpuIdentity) -> tuple[float, float]
     return 0.0, max(most, 1e-9)
 
 
-def _times(answer: HistoryAnswer, width: int) -> Line:
-    """Return the axis of one plot: first, middle and last time, with the date where the plot covers several days."""
-    return _axis(answer, _AXIS, width - _AXIS)
-
-
 def _axis(answer: HistoryAnswer, indent: int, room: int) -> Line:
+    """Return first, middle and last time, with the date where the plot covers several days."""
     start, end = answer.asked.start, answer.asked.end
     days = time.localtime(start)[:3] != time.localtime(end)[:3]
     form = ("%m-%d " if days else "") + ("%H:%M:%S" if end - start < 600 else "%H:%M")

@@ -19,7 +19,7 @@ from ...sampling.assemble import corrections
 from ...sinks.base import PhaseProgress
 from ...value import Value, fresh
 from .charts import Timeline
-from .run import INSTANCE_CURVES, InstanceSpans, Run, Uses, instance_label
+from .run import INSTANCE_CURVES, Run, Uses, instance_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ class _Account:
         self.timeline = Timeline()
         self._events: dict[tuple[object, ...], Event] = {}
         self.uses = Uses()
-        self.instances = InstanceSpans()
         self.serving = ServingTally()
         self.marks: list[Mark] = []
         self.bands: list[tuple[float, float, str]] = []
@@ -101,7 +100,6 @@ class _Account:
         self._diagnosis.add(snapshot)
         self._diagnosis.note(moment.events or ())
         self.uses.add(gpus, snapshot.time, seconds)
-        self.instances.add(gpus, max(seconds, 1e-6))
         self.serving.add(snapshot, max(seconds, 1e-6))
         progress = self._progress(moment, seconds)
         self._enter(moment, late)
@@ -140,7 +138,7 @@ class _Account:
             summary=summary,
             events=[*self._events.values()],
             uses=self.uses.sorted(),
-            instances=self.instances.sorted(),
+            instances=[*self.uses.instances.values()],
             serving=self.serving.sorted(),
             timeline=self.timeline,
             labels=list(self._labels.values()),
@@ -192,24 +190,21 @@ class _Account:
                 self._events[event.key] = event
 
     def _draw(self, moment: RecordedSample, gpus: list[tuple[str, Gpu]], late: bool) -> None:
-        timeline, host = self.timeline, moment.snapshot.host
-        timeline.begin(moment.snapshot.time, late)
+        self.timeline.begin(moment.snapshot.time, late)
         for label, gpu in gpus:
-            where = f"gpu {label}"
-            for key in CURVES:
-                if isinstance(value := gpu.get(key), (int, float)):
-                    timeline.add(where, key, value)
+            self._draw_values(f"gpu {label}", gpu, CURVES)
             for at, part in enumerate(gpu.instances):
-                for key in INSTANCE_CURVES:
-                    if isinstance(value := part.get(key), (int, float)):
-                        timeline.add(f"instance {instance_label(label, at, part)}", key, value)
-        for key in HOST_CURVES:
-            if isinstance(value := host.get(key), (int, float)):
-                timeline.add("host", key, value)
+                self._draw_values(f"instance {instance_label(label, at, part)}", part, INSTANCE_CURVES)
+        self._draw_values("host", moment.snapshot.host, HOST_CURVES)
         for tag, value in moment.values.items():
             if tag in self._tags or len(self._tags) < _MOST_SERIES:
                 self._tags.add(tag)
-                timeline.add("training", tag, value)
+                self.timeline.add("training", tag, value)
+
+    def _draw_values(self, where: str, reading: Reading, keys: Iterable[str]) -> None:
+        for key in keys:
+            if isinstance(value := reading.get(key), (int, float)):
+                self.timeline.add(where, key, value)
 
     def _enter(self, moment: RecordedSample, late: bool) -> None:
         """Keep the bands of phases; a sample tells the phase at its time, so a band begins and ends with a sample."""

@@ -47,6 +47,14 @@ def _host_cpu(run: Run) -> float | None:
     return None if stats is None else stats.mean
 
 
+def _mfu(run: Run) -> float | None:
+    return None if run.summary.mfu is None else run.summary.mfu.percent
+
+
+def _throttled(run: Run) -> float | None:
+    return max((gpu.throttled_seconds for gpu in run.summary.gpus), default=None)
+
+
 def _cost_per(run: Run, count: float) -> float | None:
     return None if run.cost is None or run.cost.total is None or not count else run.cost.total / count
 
@@ -85,13 +93,7 @@ _ENERGY, _COST = zip(*map(_each, ("step", "item", "token")), strict=True)
 _FIGURES: tuple[Figure, ...] = (
     ("Duration", lambda run: run.summary.seconds, seconds_text, "", 1.0),
     *map(_per_second, ("steps", "items", "tokens")),
-    (
-        "MFU",
-        lambda run: None if run.summary.mfu is None else run.summary.mfu.percent,
-        "{:.3g} %".format,
-        "train/mfu",
-        0.0,
-    ),
+    ("MFU", _mfu, "{:.3g} %".format, "train/mfu", 0.0),
     ("Waiting for data", _waited, _PERCENT, "", 1.0),
     *starmap(_mean, COMPARED),
     _served("Generated tokens", "generation_rate", partial(quantity_text, "tok/s"), 1.0),
@@ -105,13 +107,7 @@ _FIGURES: tuple[Figure, ...] = (
     *_ENERGY,
     *_COST,
     ("Idle", lambda run: idle_share(run.summary), _PERCENT, "", 1.0),
-    (
-        "Throttled (worst GPU)",
-        lambda run: max((gpu.throttled_seconds for gpu in run.summary.gpus), default=None),
-        duration_text,
-        "",
-        1.0,
-    ),
+    ("Throttled (worst GPU)", _throttled, duration_text, "", 1.0),
     ("Host CPU", _host_cpu, _PERCENT, "", 1.0),
 )
 

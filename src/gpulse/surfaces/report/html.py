@@ -101,8 +101,9 @@ def _table(block: TableBlock) -> str:
         f'<th scope="col"{" class=number" if block.numeric[at] else ""}>{_inline(text)}</th>'
         for at, text in enumerate(block.header)
     )
+    styles = {number: f' class="{style}"' for number, style in block.styles.items() if style}
     rows = "\n".join(
-        f"<tr{_class(block.styles.get(number))}>{''.join(cell(text, at) for at, text in enumerate(row))}</tr>"
+        f"<tr{styles.get(number, '')}>{''.join(cell(text, at) for at, text in enumerate(row))}</tr>"
         for number, row in enumerate(block.rows)
     )
     caption = f"<caption>{_text(block.caption or block.title)}</caption>"
@@ -211,10 +212,6 @@ def _part(text: str) -> str:
 
 def _text(text: str) -> str:
     return escape(clean(text), quote=True)
-
-
-def _class(style: str | None) -> str:
-    return f' class="{style}"' if style else ""
 
 
 def _asset(name: str) -> str:

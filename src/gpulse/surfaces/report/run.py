@@ -164,27 +164,6 @@ class InstanceSpan:
         }
 
 
-class InstanceSpans:
-    """All instances of a run by UUID."""
-
-    def __init__(self) -> None:
-        self._spans: dict[str, InstanceSpan] = {}
-
-    def add(self, gpus: Iterable[tuple[str, Gpu]], seconds: float) -> None:
-        """Add a sample; GPUs come with their labels."""
-        for gpu, whole in gpus:
-            for at, part in enumerate(whole.instances):
-                label = instance_label(gpu, at, part)
-                name = part.uuid or label
-                if name not in self._spans:
-                    self._spans[name] = InstanceSpan(gpu, label, part)
-                self._spans[name].add(part, seconds)
-
-    def sorted(self) -> list[InstanceSpan]:
-        """Return them by GPU and number."""
-        return [*self._spans.values()]
-
-
 class ProcessSpan:
     """One process over a run: `peak` is the most bytes it held on one GPU, `share` the mean per cent its kernels ran, None when unknown.
 
@@ -254,18 +233,23 @@ class ProcessSpan:
 
 
 class Uses:
-    """All processes of a run."""
+    """All processes of a run, and its MIG `instances` by UUID."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[float, str], ProcessSpan] = {}
+        self.instances: dict[str, InstanceSpan] = {}
 
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
         """Add a sample that represents `seconds`; GPUs come with their labels."""
         for label, gpu in gpus:
             self._add_part(label, gpu, 1.0, time, seconds)
             for at, part in enumerate(gpu.instances):
-                share = slice_share(dict(part.items()))
-                self._add_part(label, part, share, time, seconds, instance_label(label, at, part))
+                own = instance_label(label, at, part)
+                self._add_part(label, part, slice_share(dict(part.items())), time, seconds, own)
+                name = part.uuid or own
+                if name not in self.instances:
+                    self.instances[name] = InstanceSpan(label, own, part)
+                self.instances[name].add(part, max(seconds, 1e-6))
 
     def _add_part(self, label: str, part: Gpu, share: float, time: float, seconds: float, instance: str = "") -> None:
         there = [process for process in part.processes if process.pid is not None]
@@ -304,13 +288,8 @@ class JobSpan(Value):
     def title(self) -> str:
         """What the report is called."""
         job = self.job
-        words = (
-            job.name,
-            job.user,
-            job.account and f"account {job.account}",
-            job.partition and f"partition {job.partition}",
-        )
-        return " · ".join((f"Slurm job {job.id}", *filter(None, words)))
+        more = [f"{word} {value}" for word in ("account", "partition") if (value := getattr(job, word))]
+        return " · ".join((f"Slurm job {job.id}", *filter(None, (job.name, job.user)), *more))
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data, ready for JSON."""

@@ -339,7 +339,10 @@ def _part(layout: _Layout, shown: Sequence[int], theme: Theme, room: int, below:
     lines = [_header(layout, shown, row, height) for row in range(height)]
     for number, row in enumerate(layout.rows):
         lines += _row(layout, shown, number, theme)
-        told = [piece for at in below if _there(row[at]) for piece in _named(layout.block.header[at], row[at])]
+        told: Told = []  # texts that stand below the row, each after the heading of its column
+        for at in below:
+            if "".join(text for text, _ in row[at]) not in ("", "–", "-"):
+                told += [(f" {layout.block.header[at].lower()}: ", "label"), *row[at]]
         if told:
             lines += [Line().add("    ").extend(line) for line in wrapped_lines(told, room - 4)]
     return lines
@@ -385,12 +388,3 @@ def _bar(cell: object, theme: Theme, cells: int, line_number: int) -> Line:
     if line_number or not isinstance(cell, Figure) or cell.share is None:
         return Line().to(cells)
     return gauge(theme, cell.share, cells, cell.style)
-
-
-def _there(told: Told) -> bool:
-    return "".join(text for text, _ in told) not in ("", "–", "-")
-
-
-def _named(title: str, told: Told) -> Told:
-    """Return a text that stands below its row, after the heading of its column."""
-    return [(f" {title.lower()}: ", "label"), *told]
