@@ -251,7 +251,7 @@ def _process_totals(
     for use in reader.processes(start, end):
         if uuids is not None and use.uuid not in uuids:
             continue
-        key = names.of(use.pid, use.started)
+        key = names.name_of(use.pid, use.started)
         total = found.setdefault(key, {"first": use.first, "last": use.last})
         total["first"], total["last"] = min(total["first"], use.first), max(total["last"], use.last)
         sums = (use.busy_seconds, 1 / 3600), (use.memory_seconds, 1 / 3600 / 2**30), (use.energy, 1.0)

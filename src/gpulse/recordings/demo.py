@@ -94,11 +94,11 @@ def night(now: float) -> Iterator[Snapshot]:
         elif _LOST <= hour < _RESET:
             gpus[3] = _lost(gpus[3], start + _LOST * 3600.0)
         held = gpus[5] if gpus[5].processes or held is None else held
-        gpus[5] = _held(held, 52817, 3.5 * 3600.0 + snapshot.time - start)
+        gpus[5] = _lasting(held, 52817, 3.5 * 3600.0 + snapshot.time - start)
         yield snapshot.replace(gpus=tuple(gpus))
 
 
-def _held(gpu: Gpu, pid: int, age: float) -> Gpu:
+def _lasting(gpu: Gpu, pid: int, age: float) -> Gpu:
     """Return a GPU with one process that lasts: the demo's leak starts again every five minutes, too often for a night."""
     found = tuple(process.replace(pid=pid, running_time=age) for process in gpu.processes)
     return Gpu(dict(gpu.items()), gpu.gaps, state=gpu.state, processes=found)

@@ -46,7 +46,7 @@ class CellSpan(Value):
         if not isinstance(plain, dict):
             return None
         id, cell, count, code, ok = (plain.get(name) for name in ("id", "cell", "count", "code", "ok"))
-        start, end = _moment(plain.get("start")), _moment(plain.get("end"))
+        start, end = _time(plain.get("start")), _time(plain.get("end"))
         if not isinstance(id, str) or not 0 < len(id) <= 200 or start is None:
             return None
         if (end is None and plain.get("end") is not None) or (end is not None and end < start):
@@ -62,7 +62,7 @@ class CellSpan(Value):
         )
 
 
-def _moment(value: object) -> float | None:
+def _time(value: object) -> float | None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if number and 0 <= value < 1e11 else None  # type: ignore[arg-type, operator]
 

@@ -33,7 +33,7 @@ class Spool:
         self._folder = folder
         self._limit = limit
         self._guard = threading.Lock()
-        self._held = ""  # the body that is being sent, which is not dropped to make room
+        self._sending = ""  # the body that is being sent, which is not dropped to make room
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._lock = WriterLock(os.path.join(folder, "queue"))
         self._waiting: deque[Body] = deque(self._found())
@@ -68,7 +68,7 @@ class Spool:
     def first(self) -> Body | None:
         """Return the oldest body, which is kept until `done`; None if none waits."""
         with self._guard:
-            self._held = self._waiting[0].name if self._waiting else ""
+            self._sending = self._waiting[0].name if self._waiting else ""
             return self._waiting[0] if self._waiting else None
 
     def read(self, body: Body) -> bytes:
@@ -80,7 +80,7 @@ class Spool:
         """Remove the body that `first` returned."""
         remove(os.path.join(self._folder, body.name))
         with self._guard:
-            self._held = ""
+            self._sending = ""
             self._waiting.remove(body)
             self._size -= body.size
 
@@ -92,7 +92,7 @@ class Spool:
         dropped = 0
         while True:
             with self._guard:
-                old = next((body for body in self._waiting if body.name != self._held), None)
+                old = next((body for body in self._waiting if body.name != self._sending), None)
                 if old is None or self._size + needed <= self._limit:
                     return dropped
                 self._waiting.remove(old)

@@ -202,7 +202,7 @@ class ProcessNames:
     def __init__(self) -> None:
         self._started: dict[int, list[float]] = {}
 
-    def of(self, pid: int, started: float | None) -> str:
+    def name_of(self, pid: int, started: float | None) -> str:
         """Return the name; processes must be asked for in the order of the database."""
         moment = started or 0.0
         known = self._started.setdefault(pid, [])
@@ -289,7 +289,7 @@ def usage_times(
         nobody = use.pid == UNATTRIBUTED_PID
         if (uuids is not None and use.uuid not in uuids) or (nobody and use.energy is None):
             continue
-        owner = names.of(use.pid, use.started) if by == "process" and not nobody else use.owner(by)
+        owner = names.name_of(use.pid, use.started) if by == "process" and not nobody else use.owner(by)
         times = found.setdefault(owner, UsageTimes(owner, intervals))
         if use.uuid not in times.uuids:
             times.uuids.append(use.uuid)

@@ -35,9 +35,9 @@ def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Row
     counts = [max(1.0, round(seconds)) for seconds in rows.seconds]
     times = pack(
         {
-            _TIMES: Column.of(_MILLISECONDS, rows.times),
-            _COUNTS: Column.of(_WHOLE_NUMBERS, counts),
-            _SECONDS: Column.of(_MILLISECONDS, rows.seconds),
+            _TIMES: Column.of_ticks(_MILLISECONDS, rows.times),
+            _COUNTS: Column.of_ticks(_WHOLE_NUMBERS, counts),
+            _SECONDS: Column.of_ticks(_MILLISECONDS, rows.seconds),
         }
     )
     block, part = (
@@ -143,7 +143,7 @@ def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
         column = piece.parts.get(gpu, {}).get(slot)
         if column is None:
             gaps = True
-            column = Column.of(coding, [NAN] * len(piece.times))
+            column = Column.of_ticks(coding, [NAN] * len(piece.times))
         else:
             coding = column.coding or coding
             gaps |= column.gaps
@@ -254,5 +254,5 @@ def _alike(
     for place, slot in enumerate(layout):
         if slot in owners and (wanted is None or slot in wanted):
             gpu, coding = owners[slot]
-            parts.setdefault(gpu, {})[slot] = Column.of(coding, together[place :: len(layout)].tolist())
+            parts.setdefault(gpu, {})[slot] = Column.of_ticks(coding, together[place :: len(layout)].tolist())
     return Rows([time for time, _, _ in ticks], [1.0] * len(ticks), parts)

@@ -85,7 +85,7 @@ class Column(Value):
     shares: Sequence[float] | None = None
 
     @classmethod
-    def of(cls, coding: int, values: Sequence[float]) -> Column:
+    def of_ticks(cls, coding: int, values: Sequence[float]) -> Column:
         """Return the column of values at full resolution."""
         total = sum(values)
         return cls(coding, values, values, values, gaps=total != total)
@@ -166,7 +166,7 @@ def _unpacked(raw: bytes, rows: int, coding: int, gaps: bool, widths: tuple[str,
             parts.append(_from_planes(raw[at : at + size], width))
             at += size
     if coding == AS_IS:
-        column = Column.of(AS_IS, parts[0])
+        column = Column.of_ticks(AS_IS, parts[0])
         if len(parts) == 3:
             column.low, column.high = parts[1], parts[2]
         return column

@@ -131,7 +131,7 @@ def process_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
     for use in answer.processes:
         text = use.text
         row = found.setdefault(
-            names.of(use.pid, use.started),
+            names.name_of(use.pid, use.started),
             {"user": text.get("user"), "pid": use.pid, "gpus": "", "first": use.first, "last": use.last}
             | {"memory_most": None, "job": text.get("job"), "command": text.get("command") or text.get("name")},
         )

@@ -41,11 +41,11 @@ _NO_PEAK = "the program did not know the peak of its GPUs"
 _MOST_SERIES = 20  # that a training may add
 
 
-def account(moments: Iterable[RecordedSample], name: str) -> Run:
-    """Return the run that moments make up; raise RecordingError when there is none."""
+def account(samples: Iterable[RecordedSample], name: str) -> Run:
+    """Return the run that samples make up; raise RecordingError when there is none."""
     adding = _Account()
-    for moment in moments:
-        adding.add(moment)
+    for sample in samples:
+        adding.add(sample)
     return adding.run(name)
 
 
@@ -84,32 +84,32 @@ class _Account:
         self._tags: set[str] = set()
         self._stacks = StackReader()
 
-    def add(self, moment: RecordedSample) -> None:
-        moment.snapshot = snapshot = believed(moment.snapshot)
+    def add(self, sample: RecordedSample) -> None:
+        sample.snapshot = snapshot = believed(sample.snapshot)
         seconds, late = self._cadence.next(snapshot.time)
-        if self.first is None and moment.progress is not None and moment.progress[""].seconds < _STARTING:
-            seconds = self._lead = moment.progress[""].seconds
+        if self.first is None and sample.progress is not None and sample.progress[""].seconds < _STARTING:
+            seconds = self._lead = sample.progress[""].seconds
         unseen = 0.0
         if late and self.last is not None:
             unseen = snapshot.time - self.last.time - seconds
             self.missing += unseen
             self._note([Event(self.last.time, "gap", until=snapshot.time)])
         gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
-        self._draw(moment, gpus, late)
-        self._note(self._detector.observe(snapshot) if moment.events is None else moment.events)
+        self._draw(sample, gpus, late)
+        self._note(self._detector.observe(snapshot) if sample.events is None else sample.events)
         self._diagnosis.add(snapshot)
-        self._diagnosis.note(moment.events or ())
+        self._diagnosis.note(sample.events or ())
         self.uses.add(gpus, snapshot.time, seconds)
         self.serving.add(snapshot, max(seconds, 1e-6))
-        progress = self._progress(moment, seconds)
-        self._enter(moment, late)
+        progress = self._progress(sample, seconds)
+        self._enter(sample, late)
         self._count(progress)
-        self._tally(moment, progress)
-        self._stacks.add(moment.stacks)
-        if moment.peaks is not None:
-            self._peaks = moment.peaks
+        self._tally(sample, progress)
+        self._stacks.add(sample.stacks)
+        if sample.peaks is not None:
+            self._peaks = sample.peaks
         self._charge(snapshot, {name: each.seconds for name, each in progress.items()}, unseen > 0)
-        self.marks += moment.marks[: _MOST_MARKS - len(self.marks)]
+        self.marks += sample.marks[: _MOST_MARKS - len(self.marks)]
         for problem in snapshot.problems[:20]:
             if len(self.problems) < 20:
                 self.problems.setdefault((problem.source, problem.message))
@@ -189,14 +189,14 @@ class _Account:
             if event.key in self._events or len(self._events) < _MOST_EVENTS:
                 self._events[event.key] = event
 
-    def _draw(self, moment: RecordedSample, gpus: list[tuple[str, Gpu]], late: bool) -> None:
-        self.timeline.begin(moment.snapshot.time, late)
+    def _draw(self, sample: RecordedSample, gpus: list[tuple[str, Gpu]], late: bool) -> None:
+        self.timeline.begin(sample.snapshot.time, late)
         for label, gpu in gpus:
             self._draw_values(f"gpu {label}", gpu, CURVES)
             for at, part in enumerate(gpu.instances):
                 self._draw_values(f"instance {instance_label(label, at, part)}", part, INSTANCE_CURVES)
-        self._draw_values("host", moment.snapshot.host, HOST_CURVES)
-        for tag, value in moment.values.items():
+        self._draw_values("host", sample.snapshot.host, HOST_CURVES)
+        for tag, value in sample.values.items():
             if tag in self._tags or len(self._tags) < _MOST_SERIES:
                 self._tags.add(tag)
                 self.timeline.add("training", tag, value)
@@ -206,9 +206,9 @@ class _Account:
             if isinstance(value := reading.get(key), (int, float)):
                 self.timeline.add(where, key, value)
 
-    def _enter(self, moment: RecordedSample, late: bool) -> None:
+    def _enter(self, sample: RecordedSample, late: bool) -> None:
         """Keep the bands of phases; a sample tells the phase at its time, so a band begins and ends with a sample."""
-        time, name = moment.snapshot.time, moment.phase
+        time, name = sample.snapshot.time, sample.phase
         if self.bands and self.bands[-1][2] == self._phase and self._phase and not late:
             self.bands[-1] = (self.bands[-1][0], time, self._phase)
         if name and (name != self._phase or late):
@@ -218,19 +218,19 @@ class _Account:
     def _tally_of(self, phase: str) -> Tally:
         return self._phases[phase].tally if phase else self._whole
 
-    def _progress(self, moment: RecordedSample, seconds: float) -> dict[str, PhaseProgress]:
+    def _progress(self, sample: RecordedSample, seconds: float) -> dict[str, PhaseProgress]:
         """Return what each phase went through, as recorded, or as far as the phase at the time of the sample tells."""
-        before, self._step = self._step, moment.step if moment.step is not None else self._step
-        if moment.progress is not None:
-            found = {name: each for name, each in moment.progress.items() if name}
-            whole = moment.progress[""]
+        before, self._step = self._step, sample.step if sample.step is not None else self._step
+        if sample.progress is not None:
+            found = {name: each for name, each in sample.progress.items() if name}
+            whole = sample.progress[""]
             return {"": PhaseProgress(seconds, 0, whole.steps, whole.items, whole.waited, whole.tokens), **found}
-        steps = 0.0 if before is None or moment.step is None else max(0.0, moment.step - before)
-        items = moment.values.get("train/items_per_second", 0.0) * seconds
-        tokens = moment.values.get("train/tokens_per_second", 0.0) * seconds
-        waited = moment.values.get("train/data_wait", 0.0) / 100 * seconds
-        each = PhaseProgress(seconds, float(moment.phase != self._phase), steps, items, waited, tokens)
-        return {"": each, moment.phase: each} if moment.phase else {"": each}
+        steps = 0.0 if before is None or sample.step is None else max(0.0, sample.step - before)
+        items = sample.values.get("train/items_per_second", 0.0) * seconds
+        tokens = sample.values.get("train/tokens_per_second", 0.0) * seconds
+        waited = sample.values.get("train/data_wait", 0.0) / 100 * seconds
+        each = PhaseProgress(seconds, float(sample.phase != self._phase), steps, items, waited, tokens)
+        return {"": each, sample.phase: each} if sample.phase else {"": each}
 
     def _count(self, progress: Mapping[str, PhaseProgress]) -> None:
         for name, each in progress.items():
@@ -245,12 +245,12 @@ class _Account:
                 self._phases[name].seconds += each.seconds
                 self._phases[name].calls += int(each.calls)
 
-    def _tally(self, moment: RecordedSample, progress: Mapping[str, PhaseProgress]) -> None:
+    def _tally(self, sample: RecordedSample, progress: Mapping[str, PhaseProgress]) -> None:
         """Add a sample to the run and its phases; what was not read for it is shared when it is read, as in a monitor."""
-        snapshot, seconds = moment.snapshot, progress[""].seconds
+        snapshot, seconds = sample.snapshot, progress[""].seconds
         parts = [(self._tally_of(name), each.seconds) for name, each in progress.items() if each.seconds > 0]
         for tally, part in parts or [(self._whole, 1e-6)]:
-            tally.add(snapshot, moment.program, max(part, 1e-6))
+            tally.add(snapshot, sample.program, max(part, 1e-6))
         if all(gpu.get(key) is None for gpu in snapshot.gpus for key in COSTLY):
             self._activity.add(parts, seconds)
         else:
@@ -258,7 +258,7 @@ class _Account:
                 tally.add_activity(snapshot, unread)
         for shares in self._cpu_shares.values():
             shares.add(parts, seconds)
-        for key, used, since in self._cpu.add(moment.program, snapshot.time):
+        for key, used, since in self._cpu.add(sample.program, snapshot.time):
             for tally, part in self._cpu_shares[key].take():
                 tally.add_cpu(key, used * part / (snapshot.time - since), part)
         for key, shares in self._cpu_shares.items():

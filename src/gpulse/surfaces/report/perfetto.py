@@ -30,17 +30,17 @@ _GPULSE = 1 << 30  # process ids of our tracks; no real process has one as high
 _LARGEST = 4 << 30  # bytes of a trace that are read
 
 
-def perfetto(moments: Iterable[RecordedSample], traces: Sequence[str] = ()) -> Iterator[str]:
+def perfetto(samples: Iterable[RecordedSample], traces: Sequence[str] = ()) -> Iterator[str]:
     """Yield the text of a trace of samples and of these traces of torch's profiler, on one clock; raise GpulseError if one is none."""
     read = [_profiled(path) for path in traces]
     bases = {base for base, _ in read}
-    moments = iter(moments)
-    first = next(moments, None)
+    samples = iter(samples)
+    first = next(samples, None)
     start = 0.0 if first is None else first.snapshot.time
     base = min(bases) if bases else int(start // _QUARTER) * _QUARTER * 1_000_000_000
     yield f'{{"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":{base},"traceEvents":[\n'
     comma = ""
-    for event in (*_joined(read, base), *_events(first, moments, base)):
+    for event in (*_joined(read, base), *_events(first, samples, base)):
         yield f"{comma}{json.dumps(event, separators=(',', ':'), allow_nan=False)}"
         comma = ",\n"
     yield "\n]}\n"
@@ -72,15 +72,15 @@ def _profiled(path: str) -> tuple[int, list[dict[str, Any]]]:
     return base if isinstance(base, int) else 0, [event for event in events if isinstance(event, dict)]
 
 
-def _events(first: RecordedSample | None, moments: Iterator[RecordedSample], base: int) -> Iterator[dict[str, Any]]:
+def _events(first: RecordedSample | None, samples: Iterator[RecordedSample], base: int) -> Iterator[dict[str, Any]]:
     known: set[str] = set()
     before, phase, since = None, "", 0.0
-    moment: RecordedSample | None = first
-    while moment is not None:
-        now = (moment.snapshot.time * 1e9 - base) / 1000
+    sample: RecordedSample | None = first
+    while sample is not None:
+        now = (sample.snapshot.time * 1e9 - base) / 1000
         # a share or a rate stands for the time since the sample before, a value read at one moment for the time after it
         earlier = now if before is None else before
-        for at, gpu in enumerate(moment.snapshot.gpus):
+        for at, gpu in enumerate(sample.snapshot.gpus):
             number = at if gpu.index is None else int(gpu.index)
             name = f"GPU {number} {clean(product_name(gpu.name or 'GPU'))}"
             yield from _named(known, _GPULSE + 1 + at, name, at)
@@ -88,16 +88,16 @@ def _events(first: RecordedSample | None, moments: Iterator[RecordedSample], bas
                 yield from _counter(_GPULSE + 1 + at, GPU_METRICS[key], gpu, now, earlier)
         yield from _named(known, _GPULSE, "gpulse: host and program", -1)
         for key in HOST_CURVES:
-            yield from _counter(_GPULSE, HOST_METRICS[key], moment.snapshot.host, now, earlier)
-        for tag, value in moment.values.items():
+            yield from _counter(_GPULSE, HOST_METRICS[key], sample.snapshot.host, now, earlier)
+        for tag, value in sample.values.items():
             yield {"ph": "C", "pid": _GPULSE, "name": clean(tag), "ts": earlier, "args": {"value": value}}
-        for mark in moment.marks:
+        for mark in sample.marks:
             text = clean(mark.name if mark.value is None else f"{mark.name} {mark.value}")
             yield {"ph": "i", "pid": _GPULSE, "tid": 2, "s": "g", "name": text, "ts": (mark.time * 1e9 - base) / 1000}
-        if moment.phase != phase:
+        if sample.phase != phase:
             yield from _phase(phase, since, now)
-            phase, since = moment.phase, now
-        before, moment = now, next(moments, None)
+            phase, since = sample.phase, now
+        before, sample = now, next(samples, None)
     if before is not None:
         yield from _phase(phase, since, before)
 

@@ -1,4 +1,4 @@
-"""Moments: the snapshots of a recording or of the history, with what a training said beside them."""
+"""Samples: the snapshots of a recording or of the history, with what a training said beside them."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class RecordedSample(Value):
 
 
 def recorded(path: str, damaged: list[int] | None = None) -> Iterator[RecordedSample]:
-    """Yield the moments of a recording, in order; errors and `damaged` as in `read_lines`."""
-    return read_lines(path, _moment, damaged)
+    """Yield the samples of a recording, in order; errors and `damaged` as in `read_lines`."""
+    return read_lines(path, _sample, damaged)
 
 
 def remembered(
     start: float, end: float, path: str | None = None, told: Callable[[float], None] | None = None
 ) -> Iterator[RecordedSample]:
-    """Yield the moments of this machine's history between two times; raise HistoryError when there is none.
+    """Yield the samples of this machine's history between two times; raise HistoryError when there is none.
 
     A long time is read as means of a minute or ten, so that a week takes seconds; events and peaks are those of all samples. `told` is
     called with the part that has been read.
@@ -99,54 +99,54 @@ class Peaks:
                 self.processes[key] = max(self.processes.get(key, 0.0), use.memory_most)
 
 
-def between(moments: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:
+def between(samples: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:
     """Yield what lies between two times, each a time (2026-11-15T06:00:00Z) or how far into the recording (10m); None is no bound."""
     low = high = None
-    for moment in moments:
-        time = moment.snapshot.time
+    for sample in samples:
+        time = sample.snapshot.time
         if low is None or high is None:
             low = float("-inf") if start is None else _bound("--from", start, time)
             high = float("inf") if end is None else _bound("--to", end, time)
         if low <= time <= high:
-            yield moment
+            yield sample
 
 
 def of_gpus(
-    moments: Iterable[RecordedSample], words: Sequence[str], environ: Mapping[str, str]
+    samples: Iterable[RecordedSample], words: Sequence[str], environ: Mapping[str, str]
 ) -> Iterator[RecordedSample]:
-    """Yield the moments with only some GPUs, named as everywhere; raise UnknownGpu when the first has none of that name."""
+    """Yield the samples with only some GPUs, named as everywhere; raise UnknownGpu when the first has none of that name."""
     kept: list[str | float | None] | None = None
-    for moment in moments:
-        gpus = moment.snapshot.gpus
+    for sample in samples:
+        gpus = sample.snapshot.gpus
         if kept is None:
             kept = [gpus[at].uuid or gpus[at].index for at in choose_gpus(gpus, words, environ)]
-        old = moment.snapshot
+        old = sample.snapshot
         chosen = tuple(gpu for gpu in gpus if (gpu.uuid or gpu.index) in kept)
-        moment.snapshot = old.replace(gpus=chosen)
-        if moment.events is not None:
-            moment.events = [
-                event for event in moment.events if not event.uuids or not set(kept).isdisjoint(event.uuids)
+        sample.snapshot = old.replace(gpus=chosen)
+        if sample.events is not None:
+            sample.events = [
+                event for event in sample.events if not event.uuids or not set(kept).isdisjoint(event.uuids)
             ]
-        yield moment
+        yield sample
 
 
-def shareable(moments: Iterable[RecordedSample]) -> Iterator[RecordedSample]:
-    """Yield the moments without users, folders of source files and command lines; of these, only words that tell servers apart are left."""
-    for moment in moments:
-        old, moment.stacks = moment.snapshot, shortened(moment.stacks)
+def shareable(samples: Iterable[RecordedSample]) -> Iterator[RecordedSample]:
+    """Yield the samples without users, folders of source files and command lines; of these, only words that tell servers apart are left."""
+    for sample in samples:
+        old, sample.stacks = sample.snapshot, shortened(sample.stacks)
         host = old.host.replace(top_users=None, top_commands=None)
-        moment.snapshot = old.replace(gpus=tuple(map(_shareable_gpu, old.gpus)), host=host)
-        if moment.program is not None:
-            moment.program = _shareable_process(moment.program)
-        if moment.events is not None:
-            moment.events = [
+        sample.snapshot = old.replace(gpus=tuple(map(_shareable_gpu, old.gpus)), host=host)
+        if sample.program is not None:
+            sample.program = _shareable_process(sample.program)
+        if sample.events is not None:
+            sample.events = [
                 event.replace(
                     process=event.process and event.process.replace(user=None, command=None),
                     values={key: value for key, value in event.values.items() if key not in ("user", "command")},
                 )
-                for event in moment.events
+                for event in sample.events
             ]
-        yield moment
+        yield sample
 
 
 def _shareable_gpu(gpu: Gpu) -> Gpu:
@@ -159,7 +159,7 @@ def _shareable_process(process: Process) -> Process:
     return process.replace(user=None, command=shareable_words(process) or None)
 
 
-def _moment(line: str) -> RecordedSample:
+def _sample(line: str) -> RecordedSample:
     try:
         plain = json.loads(line)
     except (ValueError, RecursionError) as error:

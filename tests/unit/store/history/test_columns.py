@@ -39,7 +39,7 @@ def close(got: float, put: float, coding: int) -> bool:
 
 @given(st.sampled_from([RATE, *_STEPS]), st.lists(_NUMBERS, min_size=1, max_size=50))
 def test_what_is_packed_comes_back_within_a_step(coding: int, values: list[float]) -> None:
-    got = unpack(pack({7: Column.of(coding, values)}), len(values))
+    got = unpack(pack({7: Column.of_ticks(coding, values)}), len(values))
     if all(value != value for value in values):
         assert got == {}
     else:
@@ -62,7 +62,7 @@ def test_least_mean_and_most_stay_in_order(coding: int, rows: list[tuple[float, 
 
 @given(st.sampled_from([RATE, *_STEPS]), st.lists(_NUMBERS, min_size=1, max_size=30))
 def test_packing_again_changes_nothing(coding: int, values: list[float]) -> None:
-    once = unpack(pack({7: Column.of(coding, values)}), len(values))
+    once = unpack(pack({7: Column.of_ticks(coding, values)}), len(values))
     again = unpack(pack(once), len(values))
     assert {slot: [*map(repr, column.mean)] for slot, column in again.items()} == {
         slot: [*map(repr, column.mean)] for slot, column in once.items()
@@ -70,7 +70,7 @@ def test_packing_again_changes_nothing(coding: int, values: list[float]) -> None
 
 
 def test_one_of_many_columns_is_found() -> None:
-    columns = {slot: Column.of(5, [slot + 0.25, NAN, slot + 0.5]) for slot in range(20)}
+    columns = {slot: Column.of_ticks(5, [slot + 0.25, NAN, slot + 0.5]) for slot in range(20)}
     got = unpack(pack(columns), 3, frozenset({13}))
     assert list(got) == [13]
     assert got[13].mean[0] == 13.25
@@ -86,12 +86,12 @@ def test_every_number_of_the_catalog_has_a_coding(owner: str, metrics: Mapping[s
         if isinstance(metric, Number):
             coding = coding_of(key, owner)
             value = float(min(metric.high, 2**44))
-            assert close(unpack(pack({0: Column.of(coding, [value, 0.0])}), 2)[0].mean[0], value, coding)
+            assert close(unpack(pack({0: Column.of_ticks(coding, [value, 0.0])}), 2)[0].mean[0], value, coding)
 
 
 def test_memory_and_energy_are_near_enough() -> None:
     used, energy = 79_000_000_123.0, 123_456_789_012.3
-    memory = unpack(pack({0: Column.of(coding_of("memory_used", "GPU-1"), [used])}), 1)[0].mean[0]
+    memory = unpack(pack({0: Column.of_ticks(coding_of("memory_used", "GPU-1"), [used])}), 1)[0].mean[0]
     assert abs(memory - used) < 2**20
-    joules = unpack(pack({0: Column.of(coding_of("energy", "GPU-1"), [energy])}), 1)[0].mean[0]
+    joules = unpack(pack({0: Column.of_ticks(coding_of("energy", "GPU-1"), [energy])}), 1)[0].mean[0]
     assert abs(joules - energy) <= 0.05
