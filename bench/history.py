@@ -159,7 +159,7 @@ def stretch(path: str) -> None:
     connection = open_to_write(path, 0o600)
     for tier in TIERS:
         found = blocks_where(connection, "tier = ? ORDER BY start", (tier.seconds,))
-        pieces = [read_block(connection, block) for block in found]
+        pieces = [rows for block in found if (rows := read_block(connection, block)) is not None]
         whole = max(1, max(tier.spans, default=0) // _HALF_DAY)  # multiples of twelve hours in the largest block
         connection.execute("BEGIN")
         for again in range(1, tier.keep // _HALF_DAY, whole):

@@ -74,14 +74,20 @@ def blocks_where(connection: sqlite3.Connection, condition: str, values: Sequenc
     return [BlockRow(*row) for row in connection.execute(f"SELECT {columns} FROM block WHERE {condition}", values)]
 
 
-def read_block(connection: sqlite3.Connection, block: BlockRow, slots: dict[int, frozenset[int]] | None = None) -> Rows:
+def read_block(
+    connection: sqlite3.Connection, block: BlockRow, slots: dict[int, frozenset[int]] | None = None
+) -> Rows | None:
     """Return a block's rows: the slots asked for by GPU, or all. Blocks of older versions do not say how long a row stands.
 
-    Raises DamagedBlock when its times are damaged; GPUs whose values are damaged are left out and noted in the block.
+    None when its times are damaged; that, and GPUs whose values are damaged and left out, is noted in the block.
     """
-    own = unpack(block.times, block.count)
+    try:
+        own = unpack(block.times, block.count)
+    except DamagedBlock:
+        own = {}
     if _TIMES not in own:
-        raise DamagedBlock("a block of the history has no times.")
+        block.damaged.append(0)
+        return None
     parts: dict[int, dict[int, Column]] = {}
     for gpu, data in _data_of(connection, block, slots):
         try:

@@ -10,7 +10,6 @@ from ...value import Value, fresh
 from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column
 from .event_rows import Damage, damage_of
-from .place import DamagedBlock
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
 
 TYPE_CHECKING = False
@@ -111,16 +110,12 @@ def _rows_of(
     pieces: list[tuple[Rows, int]] = []
     fresh: set[float] = set()
     for block in blocks_where(connection, "tier = ? AND stop >= ? AND start < ?", (tier, earliest, end)):
-        try:
-            rows = read_block(connection, block, {})
-            kept = [
-                at for at, time in enumerate(rows.times) if earliest <= time < end and time // WINDOW not in covered
-            ]
-            if kept:
-                pieces.append((_chosen(read_block(connection, block, slots), kept), tier))
-                fresh.update([rows.times[at] // WINDOW for at in kept])
-        except DamagedBlock:
-            damages.append(Damage(block.start, block.stop + tier))
+        rows = read_block(connection, block, {})
+        times = [] if rows is None else rows.times
+        kept = [at for at, time in enumerate(times) if earliest <= time < end and time // WINDOW not in covered]
+        if kept and (rows := read_block(connection, block, slots)) is not None:
+            pieces.append((_chosen(rows, kept), tier))
+            fresh.update([times[at] // WINDOW for at in kept])
         damages += damage_of(block)
     covered |= fresh
     return pieces

@@ -9,7 +9,6 @@ from .blocks import blocks_where, joined, read_block, rolled_up, ticks_to_rows, 
 from .columns import coding_of
 from .database import is_sound, unpack_parts
 from .event_rows import Damage, damage_of, damaged_ticks, delete_damaged_blocks
-from .place import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,10 +58,8 @@ def times_before(connection: sqlite3.Connection, until: float = float("inf")) ->
     found: list[float] = []
     condition = "tier = 0 AND start < ? ORDER BY id DESC LIMIT ?"
     for block in blocks_where(connection, condition, (until, _REMEMBERED)):
-        try:
-            found = [*read_block(connection, block, {}).times, *found]
-        except DamagedBlock:
-            continue  # reading its values reports the damage
+        if (rows := read_block(connection, block, {})) is not None:  # else, reading its values reports the damage
+            found = [*rows.times, *found]
         if len(found) >= _REMEMBERED:
             break
     return [time for time in found if time < until][-_REMEMBERED:]
@@ -169,10 +166,8 @@ def _read_all(connection: sqlite3.Connection, blocks: Sequence[BlockRow], damage
     """Return the rows of blocks as far as they are sound."""
     pieces = []
     for block in blocks:
-        try:
-            pieces.append(read_block(connection, block))
-        except DamagedBlock:
-            damages.append(Damage(block.start, block.stop + block.tier))
+        if (rows := read_block(connection, block)) is not None:
+            pieces.append(rows)
         damages += damage_of(block)
     return pieces
 

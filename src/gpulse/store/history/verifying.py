@@ -10,7 +10,7 @@ from . import database
 from .answers import labels_of
 from .blocks import blocks_where, read_block
 from .event_rows import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of, row_of
-from .place import DamagedBlock, HistoryError, WriterLock, check_access, prepare
+from .place import HistoryError, WriterLock, check_access, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,19 +91,12 @@ def _check_rows(connection: sqlite3.Connection, found: Verification) -> None:
     damages = damaged_rows(connection)
     blocks = blocks_where(connection, "1", ())
     for block in blocks:
-        damages += _damage_in(connection, block)
+        read_block(connection, block)
+        damages += damage_of(block)
     found.blocks = len(blocks)
     (found.ticks,) = connection.execute("SELECT count(*) FROM tick").fetchone()
     uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
     found.events = events_of(damages, float("-inf"), float("inf"), uuids, labels_of(connection))
-
-
-def _damage_in(connection: sqlite3.Connection, block: BlockRow) -> list[Damage]:
-    try:
-        read_block(connection, block)
-    except DamagedBlock:
-        return [Damage(block.start, block.stop + block.tier)]
-    return damage_of(block)
 
 
 def _drop(path: str, mode: int, reindex: bool) -> None:
@@ -117,9 +110,10 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
         damages = damaged_rows(connection)
         delete_damaged_blocks(connection)
         for block in blocks_where(connection, "1", ()):
-            if lost := _damage_in(connection, block):
-                damages += lost
-                _without(connection, block, [damage.gpu or 0 for damage in lost], whole=not block.damaged)
+            whole = read_block(connection, block) is None
+            if block.damaged:
+                damages += damage_of(block)
+                _without(connection, block, block.damaged, whole)
         for table in database.tables_of(connection):
             connection.execute(f"DELETE FROM main.{table} WHERE NOT {database.is_sound(table)}")
         for event in events_of(damages, float("-inf"), float("inf"), uuids, labels):
