@@ -114,6 +114,8 @@ class ProcessUse(Value):
 
     def within(self, start: float, end: float) -> ProcessUse:
         """Return the part of it between two times, between which it was seen."""
+        if start <= self.first and self.last <= end:
+            return self  # as most are: copying 100,000 rows takes half a second
         part = self.part(self.share(start, end) if self.last > self.first else 1.0)
         part.first, part.last = max(self.first, start), min(self.last, end)
         return part
