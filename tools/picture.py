@@ -23,8 +23,7 @@ from gpulse.surfaces.status.view import GLANCE, glance
 from gpulse.surfaces.top.app import wanted
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 
 ROOT = Path(__file__).parent.parent
 COLUMNS = 124

@@ -45,8 +45,7 @@ from gpulse.surfaces.jupyter.kernels import Kernel, kernel_table
 from gpulse.surfaces.mcp.tools import Tools
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 from gpulse.surfaces.web.server import ServerSettings, make_app
 from tests.unit.surfaces.exporter.collector import Collector, decoded
 from tests.unit.surfaces.exporter.pages import parsed, values

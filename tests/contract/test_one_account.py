@@ -39,8 +39,7 @@ from gpulse.surfaces.report.recorded_samples import recorded, remembered
 from gpulse.surfaces.status.view import glance
 from gpulse.surfaces.top.app import App
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 from tests.unit.analysis.test_free import why
 
 if TYPE_CHECKING:

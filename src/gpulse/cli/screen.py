@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from ..model.select import Wanted
     from ..sampling.sampler import Sampler
-    from ..surfaces.top.settings import ScreenSettings
-    from ..surfaces.top.state import State
+    from ..surfaces.top.state import ScreenSettings, State
     from .options import Arguments
 
 
@@ -23,8 +22,7 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
     from ..store.config import config_path, read_config
     from ..surfaces.top.app import App, wanted
     from ..surfaces.top.history import History
-    from ..surfaces.top.settings import ScreenSettings
-    from ..surfaces.top.state import State
+    from ..surfaces.top.state import ScreenSettings, State
     from .theme import theme_of
 
     path = config_path(os.environ)
@@ -44,7 +42,7 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
         if capable(sys.stdout, os.environ) and sys.stdin.isatty():
             App(sampler, state, lambda chosen: _save(path, chosen)).run()
         else:
-            from ..surfaces.top.plain import stream_lines
+            from ..surfaces.top.feeds import stream_lines
 
             stream_lines(sampler, settings.interval, sys.stdout)
     except KeyboardInterrupt:

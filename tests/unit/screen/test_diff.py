@@ -15,16 +15,14 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import THEMES, TRUE_COLOR, Theme
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
-from gpulse.screen.diff import difference
-from gpulse.screen.grid import WIDE_REST, Grid, mend
-from gpulse.screen.keys import KeyEvent
+from gpulse.screen.grid import WIDE_REST, Grid, difference, mend
+from gpulse.screen.tty import KeyEvent
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top.actions import BY_KEY
 from gpulse.surfaces.top.app import App
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 
 pyte = pytest.importorskip("pyte")
 
@@ -186,8 +184,8 @@ class _Quiet(App):
         self._take(snapshot)
 
     def take(self, event: KeyEvent) -> None:
-        self._handle(event)
-        self._over = False
+        self._input.handle(event)
+        self._input.over = False
 
     def frame(self) -> Grid:
         self._show()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpulse.screen.keys import Keyboard, KeyEvent
+from gpulse.screen.tty import Keyboard, KeyEvent
 
 SEQUENCES = {
     b"\x1b[A": "up",

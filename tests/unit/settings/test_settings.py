@@ -18,7 +18,7 @@ from gpulse.settings.alerts import effective_alerts
 from gpulse.settings.effective import chosen, effective, mistakes, settings_check, template, write_template
 from gpulse.settings.setting import Setting, toml
 from gpulse.settings.table import SERVE, TABLES, TOP
-from gpulse.surfaces.top.settings import ScreenSettings
+from gpulse.surfaces.top.state import ScreenSettings
 
 try:
     import tomllib

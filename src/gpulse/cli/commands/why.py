@@ -107,7 +107,7 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     from ...model.select import Wanted
     from ...present.explanation import so_far
     from ...present.terminal import capable, size_of
-    from ...surfaces.why.progress import Progress
+    from ...surfaces.why import Progress
     from ..output import Ending
     from ..session import open_sampler
     from ..theme import theme_of

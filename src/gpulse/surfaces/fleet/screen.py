@@ -9,10 +9,8 @@ import time
 from ...analysis.fleet import FleetWatch, filtered
 from ...present.line import Line
 from ...present.words import label
-from ...screen.diff import difference
-from ...screen.grid import Grid, mend
-from ...screen.keys import Keyboard
-from ...screen.tty import Tty
+from ...screen.grid import Grid, difference, mend
+from ...screen.tty import Keyboard, Tty
 from .view import TABLES, top_lines
 
 TYPE_CHECKING = False

@@ -70,33 +70,35 @@ def _gauge_line(name: str, gpu: Gpu, metric: Number, theme: Theme, columns: int)
     value = gpu.get(metric.key)
     share = value / 100 if isinstance(value, (int, float)) else None
     style = share_style(None if share is None else share * 100)
-    line = Line().add("   ").add(name, "label", 8).extend(gauge(theme, share, _bar(columns), style))
+    line = Line().add("   ").add(name, "label", 8).extend(gauge(theme, share, _bar_cells(columns), style))
     return line.add(" ").add(value_text(metric, value), style, 6, right=True)
 
 
 def _memory_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
     share = None if gpu.memory_percent is None else gpu.memory_percent / 100
-    line = Line().add("   ").add("memory", "label", 8).extend(gauge(theme, share, _bar(columns), memory_style(gpu)))
+    line = (
+        Line().add("   ").add("memory", "label", 8).extend(gauge(theme, share, _bar_cells(columns), memory_style(gpu)))
+    )
     return line.add(" ").add(part_of_whole(gpu.memory_used, gpu.memory_total), "calm", 16, right=True)
 
 
 def _power_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
     share = (gpu.power_draw or 0.0) / (gpu.power_limit or 1.0)
-    line = Line().add("   ").add("power", "label", 8).extend(gauge(theme, share, _bar(columns), "chart3"))
+    line = Line().add("   ").add("power", "label", 8).extend(gauge(theme, share, _bar_cells(columns), "chart3"))
     return line.add(" ").add(power(gpu), "calm", 16, right=True)
 
 
 def _part_line(part: Gpu, theme: Theme, columns: int) -> Line:
     share = None if part.memory_percent is None else part.memory_percent / 100
     line = Line().add("   ").add(clean(part.name or "MIG"), "label", 16)
-    line.extend(gauge(theme, share, max(6, _bar(columns) - 8), memory_style(part)))
+    line.extend(gauge(theme, share, max(6, _bar_cells(columns) - 8), memory_style(part)))
     line.add(" ").add(part_of_whole(part.memory_used, part.memory_total), "calm", 16, right=True).add("  ")
     if part.sm_active is not None:
         line.add(f"SM {part.sm_active:.0f} %  ", share_style(part.sm_active))
     return line.extend(line_of(notes_and_owners(part, (), columns - line.width, theme)))
 
 
-def _bar(columns: int) -> int:
+def _bar_cells(columns: int) -> int:
     return max(6, columns - 11 - 17 - _SIDE - 2)
 
 

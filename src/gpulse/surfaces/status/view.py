@@ -59,7 +59,7 @@ def glance(
     if header:
         lines.insert(0, _header(snapshot, theme, columns, headline))
     if snapshot.serving and not chosen:
-        from .servers import server_lines
+        from .processes import server_lines
 
         lines += server_lines(snapshot, theme, columns)
     if processes:

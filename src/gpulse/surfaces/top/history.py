@@ -10,8 +10,11 @@ from ...model.presets import CURVES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from ...model.snapshot import Snapshot
+
+    Slot: TypeAlias = tuple[float, float, float]
 
 _SAMPLES = 900  # complete snapshots, compressed: 15 minutes at one per second, 2 KB each
 _POINTS = 43_200  # chart points per series: 12 hours at one per second, 4 bytes each
@@ -156,3 +159,123 @@ def _unpack(packed: bytes) -> Snapshot:
     from ...model.codec import from_line
 
     return from_line(zlib.decompress(packed).decode())
+
+
+_TRACES = 256  # kept at once: a span or a size that is gone is made anew when it comes back
+_LATE = 2.5  # times the usual step after which a sample is missing, not late
+_NEVER = float("-inf")
+
+
+class ChartTrace:
+    """Lowest, highest and last value of a series in slots of equal time, filled as samples arrive; each point is read once.
+
+    A slot between two samples that came one after the other holds the value of the first: samples are never exactly evenly spaced.
+    """
+
+    def __init__(self, gpus: tuple[int, ...], key: str, slot: float) -> None:
+        self.gpus = gpus
+        self.key = key
+        self.slot = slot
+        self._since = _NEVER
+        self._clear()
+
+    def _clear(self) -> None:
+        self._slots: dict[int, Slot] = {}
+        self._read, self._step, self._last = _NEVER, 0.0, _NAN
+
+    def follow(self, history: History, since: float, interval: float) -> None:
+        """Take in the points that came since the last call; all from `since` on are then in."""
+        if since < self._since - self.slot:  # looking further back than ever before: from the beginning
+            self._clear()
+            since = _NEVER
+        if self._read == _NEVER:
+            self._since = since
+        times: Sequence[float] = ()
+        series = []
+        for gpu in self.gpus:
+            times, values = history.series(gpu, self.key, max(since, self._read))
+            series.append(values)
+        for moment, row in zip(times, zip(*series, strict=False), strict=False):
+            if moment > self._read:
+                self._add(moment, mean(row), interval)
+
+    def _add(self, moment: float, value: float, interval: float) -> None:
+        at, step, last = int(moment // self.slot), moment - self._read, self._last
+        if last == last and step <= _LATE * max(interval, self._step):
+            for between in range(int(self._read // self.slot) + 1, at):
+                self._slots[between] = (last, last, last)
+        if value == value:
+            low, high, _ = self._slots.get(at, (value, value, value))
+            self._slots[at] = (min(low, value), max(high, value), value)
+        self._read, self._step, self._last = moment, 0.0 if step == float("inf") else step, value
+
+    def slots(self, end: float, count: int) -> list[Slot | None]:
+        """Return lowest, highest and last of the last `count` slots up to a moment; None is a hole."""
+        last = int(end // self.slot)
+        found = [self._slots.get(at) for at in range(last - count + 1, last + 1)]
+        if len(self._slots) > 8 * count + 64:
+            self._slots = {at: value for at, value in self._slots.items() if at > last - 4 * count}
+            self._since = (last - 4 * count + 1) * self.slot
+        return found
+
+
+class _Memory:
+    """Traces of the history on screen, by what they show; another history starts anew."""
+
+    def __init__(self) -> None:
+        self.history: History | None = None
+        self.turns = 0
+        self.traces: dict[tuple[tuple[int, ...], str, float], ChartTrace] = {}
+
+    def trace(self, history: History, gpus: tuple[int, ...], key: str, slot: float) -> ChartTrace:
+        if self.history is not history or self.turns != history.turns or len(self.traces) > _TRACES:
+            self.history, self.turns = history, history.turns
+            self.traces = {}
+        return self.traces.setdefault((gpus, key, slot), ChartTrace(gpus, key, slot))
+
+
+traces = _Memory()
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of the known values; NaN if there is none."""
+    if not values:
+        return _NAN
+    total = sum(values)
+    if total == total:
+        return total / len(values)
+    known = [value for value in values if value == value]
+    return sum(known) / len(known) if known else _NAN
+
+
+KEYS = ("memory_used", "sm_utilization", "cpu_percent", "host_memory")
+_PROCESS_SAMPLES = 300
+_MOST = 500  # maximum number of processes to follow, to limit memory
+
+
+class ProcessPast:
+    """The usage of processes at the last samples, oldest first; ended processes are forgotten. Memory on several GPUs is added up."""
+
+    def __init__(self) -> None:
+        self._samples: dict[int, deque[dict[str, float]]] = {}
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a sample."""
+        now: dict[int, dict[str, float]] = {}
+        for gpu in snapshot.gpus:
+            for process in gpu.all_processes():
+                if process.pid is None or (len(now) >= _MOST and process.pid not in now):
+                    continue
+                values = now.setdefault(int(process.pid), {})
+                for key in KEYS:
+                    value = process.get(key)
+                    if isinstance(value, (int, float)):
+                        summed = key in ("memory_used", "sm_utilization")
+                        values[key] = values.get(key, 0.0) + value if summed else float(value)
+        self._samples = {pid: self._samples.get(pid) or deque(maxlen=_PROCESS_SAMPLES) for pid in now}
+        for pid, values in now.items():
+            self._samples[pid].append(values)
+
+    def series(self, pid: int, key: str) -> list[float | None]:
+        """Return the values of a process, None for samples without one."""
+        return [values.get(key) for values in self._samples.get(pid, ())]

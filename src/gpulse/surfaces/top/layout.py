@@ -1,8 +1,8 @@
-"""The layout of the panels: a pure function of the screen size and the content."""
+"""The layout of the panels and of the GPUs in theirs: a pure function of the screen size and the content."""
 
 from __future__ import annotations
 
-from .area import Area
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,18 +20,40 @@ _SERVING = 14  # rows between header and footer from which they are shown
 _ROOMY = 8  # rows between header and footer from which one says what is wrong
 _TALLEST_CHARTS = 20
 _CARD_SHARES = (0.2, 0.35, 0.5)  # share of the screen for cards; beyond it, cards get narrower first
+_GROWN = 5  # rows from which a maximized card has a chart
 _LINES_SHARE = 0.6  # share of the screen for lines; beyond it, they are set in several columns
 
 
-class Shape:
+class Area(Value):
+    """Where a panel may draw: its first row and column, and the number of rows and columns, which may be 0."""
+
+    row: int
+    column: int
+    rows: int
+    columns: int
+
+    def __init__(self, row: int, column: int, rows: int, columns: int) -> None:
+        self.row = row
+        self.column = column
+        self.rows = max(0, rows)
+        self.columns = max(0, columns)
+
+    @property
+    def end(self) -> int:
+        """The row after the last."""
+        return self.row + self.rows
+
+    def holds(self, row: int, column: int) -> bool:
+        """Return whether a cell is inside."""
+        return self.row <= row < self.end and self.column <= column < self.column + self.columns
+
+
+class Shape(Value):
     """How the GPUs are drawn: as cards or lines, how many per row, and the number of rows."""
 
-    __slots__ = ("across", "cards", "rows")
-
-    def __init__(self, cards: bool, across: int, rows: int) -> None:
-        self.cards = cards
-        self.across = across
-        self.rows = rows
+    cards: bool
+    across: int
+    rows: int
 
 
 def arrange(state: State) -> dict[str, Area]:
@@ -72,9 +94,8 @@ def _share(heights: dict[str, int], state: State, columns: int, body: int) -> No
     if state.shown is not None and body >= _SERVING:
         heights["serving"] = min(_SERVERS if body >= 26 else 1, len(state.shown.serving))
     body -= heights["serving"]
-    shortest = max(
-        _SHORTEST_TABLE, _TABLE - heights["serving"]
-    )  # servers take their rows from the processes, not from the GPUs
+    # servers take their rows from the processes, not from the GPUs
+    shortest = max(_SHORTEST_TABLE, _TABLE - heights["serving"])
     if "gpus" in state.hidden:
         left = body
     else:
@@ -99,9 +120,7 @@ def _host_rows(state: State, columns: int, body: int) -> int:
 def _chart_rows(state: State, left: int, shortest: int) -> int:
     """Divide the remaining rows between charts and processes: at least a third for charts, more if there are few processes."""
     count = sum(1 for gpu in (state.shown.gpus if state.shown else ()) for _ in gpu.all_processes())
-    table = max(
-        _TABLE, -(-(count + 3) // 8) * 8
-    )  # in steps of 8, so that starting and ending processes do not move the layout
+    table = max(_TABLE, -(-(count + 3) // 8) * 8)  # in steps of 8: starting and ending processes move nothing
     return max(_CHARTS, min(_TALLEST_CHARTS, left - shortest, max(left // 3, min(left - table, left * 3 // 5))))
 
 
@@ -154,3 +173,73 @@ def split(area: Area, count: int) -> list[Area]:
     edges = [at * room // count + GAP * at for at in range(count)]
     ends = [(at + 1) * room // count + GAP * at for at in range(count)]
     return [Area(area.row, area.column + start, area.rows, end - start) for start, end in zip(edges, ends, strict=True)]
+
+
+class GpuPlan:
+    """The places of GPUs and MIG instances in an area.
+
+    `entries` are positions in `gpus` and, for a MIG instance, its position in the GPU, else None; `places` are the areas of the
+    entries from `first` on that are visible. Cards always fit; lines that do not are reached by scrolling, and the row below
+    them tells of those (`fold`) where there is room for one.
+    """
+
+    def __init__(self, gpus: tuple[Gpu, ...], area: Area, scrolled: int = 0, grown: bool = False) -> None:
+        shape = shape_of(gpus, area.columns, area.rows)
+        self.cards = shape.cards and shape.rows <= area.rows
+        self.across = shape.across
+        self.titles = 0 if self.cards else 1 if area.rows >= 3 else 0
+        self.first, self.fold = 0, False
+        if self.cards:
+            self.entries: list[tuple[int, int | None]] = [(at, None) for at in range(len(gpus))]
+            self.places = _cards(gpus, area, shape.across, grown)
+            self.height = -(-len(gpus) // shape.across)
+        else:
+            self.entries = [(at, part) for at, gpu in enumerate(gpus) for part in (None, *range(len(gpu.instances)))]
+            room = max(0, area.rows - self.titles)
+            self.fold = room >= 2 and len(self.entries) > room * shape.across
+            room -= self.fold
+            self.first = max(0, min(scrolled, len(self.entries) - room * shape.across))
+            shown = min(len(self.entries) - self.first, room * shape.across)
+            self.height = min(room, -(-shown // shape.across))
+            columns = split(area, shape.across)
+            self.places = []
+            for at in range(shown):
+                place = columns[at // self.height]
+                self.places.append(Area(area.row + self.titles + at % self.height, place.column, 1, place.columns))
+
+    @property
+    def hidden(self) -> tuple[int, int]:
+        """How many entries are above and below what is visible."""
+        return self.first, len(self.entries) - self.first - len(self.places)
+
+    def at(self, row: int, column: int) -> int | None:
+        """Return the position of the GPU at a cell, None if there is none."""
+        for place, (gpu, _) in zip(self.places, self.entries[self.first :], strict=False):
+            if place.holds(row, column):
+                return gpu
+        return None
+
+    def step(self, where: str) -> int:
+        """Return by how many entries a key moves the cursor."""
+        down, aside = (self.across, 1) if self.cards else (1, self.height if self.across > 1 else 1)
+        page, every = max(1, len(self.places)), len(self.entries)
+        steps = {"up": -down, "down": down, "left": -aside, "right": aside, "pageup": -page, "pagedown": page}
+        return {**steps, "home": -every, "end": every}.get(where, 0)
+
+
+def _cards(gpus: tuple[Gpu, ...], area: Area, across: int, grown: bool) -> list[Area]:
+    """Return the areas of all cards; with `grown`, they share the rows that are left."""
+    heights = card_rows(gpus, across)
+    more = (area.rows - sum(heights)) // len(heights) if grown else 0
+    places: list[Area] = []
+    row = area.row
+    for height in heights:
+        tall = height + (more if more >= _GROWN else 0)
+        places += split(Area(row, area.column, tall, area.columns), across)
+        row += tall
+    return places[: len(gpus)]
+
+
+def plan(state: State, area: Area) -> GpuPlan:
+    """Return where the GPUs on screen are."""
+    return GpuPlan(state.shown.gpus if state.shown else (), area, state.gpu_scrolled, state.enlarged == "gpus")

@@ -1,14 +1,27 @@
-"""The state of the screen: what is shown and how. Keys change it, and the painter reads it."""
+"""The state of the screen, its settings, and which metrics it needs. Keys change the state, and the painter reads it."""
 
 from __future__ import annotations
 
+from ...model.catalog import PROCESS_METRICS
+from ...model.condition import CONDITIONS
+from ...model.presets import EVIDENCE, GLANCE, HOST_CURVES, HOST_VIEW, PROCESS_EVIDENCE, USERS
+from ...model.process_filter import ProcessFilter
+from ...model.select import Wanted
 from ...model.verdict import Diagnosis
 from ...present.theme import Theme
-from .past import ProcessPast
+from ...settings.setting import shown
+from ...settings.table import CHARTS as CHARTS
+from ...settings.table import COLUMNS as COLUMNS
+from ...settings.table import PANELS as PANELS
+from ...settings.table import TERMINAL, TOP
+from ...units import duration_text
+from .history import ProcessPast
+from .processes import filter_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from ...model.event import Event
     from ...model.snapshot import Snapshot
@@ -18,8 +31,8 @@ if TYPE_CHECKING:
     from ...sources.base import Relative
     from ...sources.replay.source import Player, Position
     from .history import History
-    from .settings import ScreenSettings
 
+_STALE = 3  # intervals after which what is on screen is no longer what is
 # Chart spans in seconds, and what they are called.
 SPANS = ((60, "1 min"), (300, "5 min"), (900, "15 min"), (3600, "1 h"), (10800, "3 h"), (43200, "12 h"))
 
@@ -54,7 +67,7 @@ class State:
         self.falling = settings.falling
         self.ties: tuple[
             tuple[str, bool], ...
-        ] = ()  # columns that order processes equal in `sort`, each with its direction
+        ] = ()  # columns that order what is equal in `sort`, with their directions
         self.filter = ""
         self.editing = ""  # the text in the filter line while it is typed
         self.tree = False
@@ -71,15 +84,99 @@ class State:
         # the GPUs and charts
         self.focus = "processes"  # the panel that the arrow keys and Enter act on: gpus, host, processes
         self.gpu_scrolled = 0  # first line of GPUs on screen
-        self.chart_gpu: int | None = (
-            None  # index of the GPU under the cursor and in the charts; None for the mean of all
-        )
+        self.chart_gpu: int | None = None  # index of the GPU under the cursor and in the charts; None: mean of all
         self.span = 0  # position in SPANS
         self.cursor: int | None = None  # column of a chart under the mouse
         self.hidden = {"host", "charts", "processes"} - set(settings.panels)  # hidden panels
+
+    @property
+    def stale(self) -> str:
+        """How old the newest sample is, in words, when it is older than it should be; else empty."""
+        if self.shown is None or self.back or self.paused:
+            return ""
+        age = self.now - self.shown.time
+        return f"{duration_text(age)} old" if age > _STALE * self.settings.interval else ""
 
     def sort_by(self, key: str, falling: bool) -> None:
         """Sort processes by a column; the one before orders those that are equal in it."""
         if key != self.sort:
             self.ties = ((self.sort, self.falling),)
         self.sort, self.falling = key, falling
+
+
+INTERVALS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class ScreenSettings:
+    """What is kept between runs; every attribute except `theme` and `unknown` is a key of the [top] table of the settings file."""
+
+    def __init__(self) -> None:
+        self.interval: float = TOP["interval"].default
+        self.columns: list[str] = list(TOP["columns"].default)
+        self.charts: list[str] = list(TOP["charts"].default)
+        self.sort: str = TOP["sort"].default
+        self.falling: bool = TOP["falling"].default
+        self.theme: str = TERMINAL["theme"].default  # of all commands, so kept in [terminal]
+        self.fahrenheit: bool = TOP["fahrenheit"].default
+        self.decimal: bool = TOP["decimal"].default  # MB instead of MiB
+        self.panels: list[str] = list(TOP["panels"].default)
+        self.unknown: dict[str, Any] = {}  # keys of another version, which stay in the file
+
+    @classmethod
+    def load(cls, values: Any) -> tuple[ScreenSettings, list[str]]:
+        """Return the settings a [top] table makes, and a sentence for everything in it that cannot be.
+
+        What cannot be is replaced by its default; of a list, only the words that cannot be are left out.
+        """
+        settings, wrong = cls(), []
+        if not isinstance(values, dict):  # the file may hold `top = 3`
+            return settings, [f"top: {shown(values)} is not a table."]
+        for key, value in values.items():
+            if key not in TOP:
+                settings.unknown[key] = value
+                continue
+            taken, sentences = TOP[key].check(value)
+            wrong += [f"{key}: {sentence}" for sentence in sentences]
+            if taken is not None:
+                setattr(settings, key, taken)
+        return settings, wrong
+
+    def values(self) -> dict[str, Any]:
+        """Return the settings as a [top] table; lists are copies."""
+        found = {key: getattr(self, key) for key in TOP}
+        return {key: list(value) if isinstance(value, list) else value for key, value in found.items()}
+
+
+def column_title(column: str, short: bool = False) -> str:
+    """Return what a process column is called in a menu, or with `short` at its head."""
+    if column == "gpu":
+        return "GPU"
+    return PROCESS_METRICS[column].short if short else PROCESS_METRICS[column].title
+
+
+_HOST = (
+    "name", "cpu_count", "cpu_per_core", "load", "memory_total", "swap_used", "swap_total", *HOST_CURVES,
+    "port_names", "port_rx", "port_tx",
+)  # fmt: skip
+# for the verdict
+_JUDGED = ("sm_occupancy", "fp32_active", "pcie_rx", "pcie_tx", "clock_sm_max", "power_default_limit")
+_WATCHED = [key for name in ("nvlink_down", "slower_than_peers") for key in CONDITIONS[name].needs]  # for events
+_ENGINES = ("encoder_utilization", "decoder_utilization", "video_utilization")  # shown only while used
+
+
+def wanted(state: State) -> Wanted:
+    """Return what the screen shows now and so needs."""
+    shown = () if "charts" in state.hidden else state.settings.charts
+    gpu = {*GLANCE, *_JUDGED, *EVIDENCE, *_WATCHED, *_ENGINES, "xid_last", "xids", "fan_speed", *shown}
+    process = {*USERS, *PROCESS_EVIDENCE, "command"}
+    if "processes" not in state.hidden:
+        process |= {key for key in (*state.settings.columns, state.sort, *dict(state.ties)) if key != "gpu"}
+        process |= ProcessFilter(filter_text(state)).keys
+    host = {"name"} if "host" in state.hidden else {*_HOST}
+    if state.dialog == "gpu":
+        from .panels.views import view_keys
+
+        gpu |= view_keys()
+    elif state.dialog == "host":
+        host |= {*_HOST, *HOST_VIEW}
+    return Wanted(gpu, process, host, serving=True)

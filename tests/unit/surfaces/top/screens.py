@@ -14,9 +14,8 @@ from gpulse.screen.grid import Grid
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.layout import arrange
-from gpulse.surfaces.top.panels import charts, footer, gpus, header, host
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.panels import charts, gpus, host, rows
+from gpulse.surfaces.top.state import ScreenSettings, State
 
 NOW = 1_700_000_000.0
 SAMPLES = 400
@@ -128,9 +127,9 @@ def painted(state: State) -> Grid:
     """Return a screen with every panel of this room on it; the processes and events stay blank."""
     grid = Grid(state.columns, state.rows)
     areas = arrange(state)
-    header.paint(grid, areas["header"], state)
+    rows.paint_header(grid, areas["header"], state)
     gpus.paint(grid, areas["gpus"], state)
     charts.paint(grid, areas["charts"], state)
     host.paint(grid, areas["host"], state)
-    footer.paint(grid, areas["footer"], state, HINTS)
+    rows.paint_footer(grid, areas["footer"], state, HINTS)
     return grid

@@ -17,11 +17,10 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top import app as app_module
-from gpulse.surfaces.top import feed as feed_module
+from gpulse.surfaces.top import feeds as feed_module
 from gpulse.surfaces.top.actions import ACTIONS, BY_KEY, help_table, hints
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import SPANS, State
+from gpulse.surfaces.top.state import SPANS, ScreenSettings, State
 
 
 def fresh() -> State:

@@ -8,7 +8,7 @@ import pytest
 
 from gpulse.model.catalog import Gpu
 from gpulse.present.cells import is_absent, why_absent
-from gpulse.surfaces.top.chart_choice import chosen, metric_style
+from gpulse.surfaces.top.panels.charts import chosen, metric_style
 from tests.unit.surfaces.top.screens import screen
 
 _NO_GPM: dict[str, Any] = {"sm_active": "unsupported", "tensor_active": "unsupported"}

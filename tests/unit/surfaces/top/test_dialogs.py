@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.present.theme import THEMES, Theme
 from gpulse.screen.grid import Grid
-from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.panels import help as help_panel
-from gpulse.surfaces.top.panels import settings, sort_menu
-from gpulse.surfaces.top.panels.frame import box, shown_from
-from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, ScreenSettings, column_title
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.layout import Area
+from gpulse.surfaces.top.panels.dialogs import LEGEND, box, paint_help
+from gpulse.surfaces.top.panels.menus import Menu, change_setting, menu_of, setting_hint, setting_lines, shown_from
+from gpulse.surfaces.top.state import CHARTS, COLUMNS, INTERVALS, ScreenSettings, State, column_title
 
 _TABLE = [
     ("F1 ?", "show this help"),
@@ -29,10 +27,22 @@ _TABLE = [
     ("q", "quit"),
 ]
 _DIALOGS: dict[str, Callable[[Grid, Area, State], None]] = {
-    "help": lambda grid, area, state: help_panel.paint(grid, area, state, _TABLE),
-    "settings": settings.paint,
-    "sort": sort_menu.paint,
+    "help": lambda grid, area, state: paint_help(grid, area, state, _TABLE),
+    "settings": lambda grid, area, state: _menu("settings", state).paint(grid, area, state.theme),
+    "sort": lambda grid, area, state: _menu("sort", state).paint(grid, area, state.theme),
 }
+
+
+def _menu(name: str, state: State) -> Menu:
+    state.dialog = name
+    return menu_of(state)
+
+
+def _last(columns: int, rows: int) -> int:
+    """Return the largest first line of the help that a key can reach."""
+    state = _state(9999)
+    paint_help(Grid(columns, rows), Area(0, 0, rows, columns), state, _TABLE)
+    return state.choice
 
 
 def _state(choice: int = 0, theme: Theme | None = None) -> State:
@@ -44,7 +54,9 @@ def _state(choice: int = 0, theme: Theme | None = None) -> State:
 def _painted(name: str, columns: int, rows: int, choice: int = 0, theme: Theme | None = None) -> Grid:
     grid = Grid(columns, rows)
     grid.fill(0, 0, rows, columns, "track", "x")
-    _DIALOGS[name](grid, Area(0, 0, rows, columns), _state(choice, theme))
+    state = _state(choice, theme)
+    state.columns, state.rows = columns, rows
+    _DIALOGS[name](grid, Area(0, 0, rows, columns), state)
     return grid
 
 
@@ -121,8 +133,7 @@ class TestFrame:
 class TestHelp:
     @pytest.mark.parametrize(("columns", "rows"), [(20, 5), (34, 7), (80, 24), (120, 40)])
     def test_all_of_it_can_be_read(self, columns: int, rows: int) -> None:
-        area = Area(0, 0, rows, columns)
-        words = _everything("help", columns, rows, help_panel.last(area, Theme(), _TABLE) + 1).replace(" ", "")
+        words = _everything("help", columns, rows, _last(columns, rows) + 1).replace(" ", "")
         for keys, what in _TABLE:
             assert keys[:14].replace(" ", "") in words
             assert all(word in words for word in what.split())
@@ -135,48 +146,54 @@ class TestHelp:
             assert any("quit" in line for line in two)
         assert not any("show this help" in line and "called d" in line for line in narrow + tall)
         assert any("screen is wide" in line for line in full)
-        assert help_panel.last(Area(0, 0, 12, 170), Theme(), _TABLE) == 0
-        assert help_panel.last(Area(0, 0, 12, 70), Theme(), _TABLE) > 0
+        assert _last(170, 40) == 0
+        assert _last(70, 12) > 0
 
     def test_scrolling_ends_at_the_end(self) -> None:
-        area = Area(0, 0, 6, 70)
-        last = help_panel.last(area, Theme(), _TABLE)
+        last, meaning = _last(70, 6), LEGEND[-1][-1][:20]
         end = _painted("help", 70, 6, last).text()
-        assert any("quit" in line for line in end)
-        assert not any("quit" in line for line in _painted("help", 70, 6, last - 1).text())
+        assert any(meaning in line for line in end)
+        assert not any(meaning in line for line in _painted("help", 70, 6, last - 1).text())
         assert _painted("help", 70, 6, last + 50).text() == end
         assert f" {last + 1}-{last + 4}/{last + 4} " in end[-1]
 
+    def test_up_after_the_end_moves_at_once(self) -> None:
+        state = _state(9999)
+        for step in (0, -1):
+            state.choice += step
+            paint_help(Grid(70, 6), Area(0, 0, 6, 70), state, _TABLE)
+        assert state.choice == _last(70, 6) - 1
+
     def test_no_keys_at_all(self) -> None:
-        grid = Grid(40, 10)
-        help_panel.paint(grid, Area(0, 0, 10, 40), _state(), [])
-        assert help_panel.last(Area(0, 0, 10, 40), Theme(), []) == 0
+        grid = Grid(70, 40)
+        paint_help(grid, Area(0, 0, 40, 70), _state(), [])
+        assert any(grid.text())
 
 
 def _line(label: str) -> int:
-    return [name for name, _ in settings.lines(ScreenSettings())].index(label)
+    return [name for name, _ in setting_lines(ScreenSettings())].index(label)
 
 
 class TestSettings:
     @pytest.mark.parametrize(("columns", "rows"), [(20, 5), (80, 24)])
     def test_the_chosen_line_is_highlighted_and_no_other(self, columns: int, rows: int) -> None:
         shown = set()
-        for choice, (label, value) in enumerate(settings.lines(ScreenSettings(), short=columns < 40)):
+        for choice, (label, value) in enumerate(setting_lines(ScreenSettings(), short=columns < 40)):
             grid = _painted("settings", columns, rows, choice)
             (row,) = {at for at in range(rows) if "selected" in grid.styles[at]}
             line = grid.text()[row]
             assert label[-4:] in line
             assert value in line
             shown.add(line)
-        assert len(shown) == len(settings.lines(ScreenSettings()))  # each can be told from all others
+        assert len(shown) == len(setting_lines(ScreenSettings()))  # each can be told from all others
 
     @given(choice=st.integers(-3, 90), step=st.integers(-2, 2))
     def test_a_change_keeps_the_settings_good(self, choice: int, step: int) -> None:
         chosen = ScreenSettings()
         for _ in range(3):
-            settings.change(chosen, choice, step)
+            change_setting(chosen, choice, step)
             assert ScreenSettings.load(chosen.values())[1] == []
-        changes = step != 0 and 0 <= choice < len(settings.lines(chosen))
+        changes = step != 0 and 0 <= choice < len(setting_lines(chosen))
         usual = ScreenSettings()
         assert ((chosen.values(), chosen.theme) != (usual.values(), usual.theme)) == changes
 
@@ -195,7 +212,7 @@ class TestSettings:
     def test_intervals_go_round(self, start: float, step: int, expected: float) -> None:
         chosen = ScreenSettings()
         chosen.interval = start
-        settings.change(chosen, _line("Interval"), step)
+        change_setting(chosen, _line("Interval"), step)
         assert chosen.interval == expected
         assert expected in INTERVALS
 
@@ -204,9 +221,9 @@ class TestSettings:
         seen = []
         for _ in THEMES:
             seen.append(chosen.theme)
-            settings.change(chosen, _line("Theme"), 1)
+            change_setting(chosen, _line("Theme"), 1)
         assert tuple(seen) == THEMES
-        settings.change(chosen, _line("Theme"), -1)
+        change_setting(chosen, _line("Theme"), -1)
         assert chosen.theme == THEMES[-1]
 
     @pytest.mark.parametrize(
@@ -216,33 +233,33 @@ class TestSettings:
     def test_flags_flip(self, label: str, name: str) -> None:
         chosen = ScreenSettings()
         before = getattr(chosen, name)
-        settings.change(chosen, _line(label), -1)
+        change_setting(chosen, _line(label), -1)
         assert getattr(chosen, name) is not before
-        assert settings.lines(chosen)[_line(label)][1] == ("off" if before else "on")
+        assert setting_lines(chosen)[_line(label)][1] == ("off" if before else "on")
 
     def test_a_column_comes_before_the_command_and_goes_again(self) -> None:
         chosen = ScreenSettings()
-        settings.change(chosen, _line("Job"), 1)
+        change_setting(chosen, _line("Job"), 1)
         assert chosen.columns[-2:] == ["job", "command"]
-        settings.change(chosen, _line("Job"), 1)
+        change_setting(chosen, _line("Job"), 1)
         assert chosen.columns == ScreenSettings().columns
 
     def test_the_last_column_and_chart_stay_but_every_panel_may_go(self) -> None:
         chosen = ScreenSettings()
-        for at in range(len(settings.lines(chosen))):
-            if settings.lines(chosen)[at][1] == "on":
-                settings.change(chosen, at, 1)
+        for at in range(len(setting_lines(chosen))):
+            if setting_lines(chosen)[at][1] == "on":
+                change_setting(chosen, at, 1)
         assert (len(chosen.columns), len(chosen.charts), chosen.panels) == (1, 1, [])
 
     def test_panels_come_back_in_their_order(self) -> None:
         chosen = ScreenSettings()
-        settings.change(chosen, _line("Host panel"), 1)
+        change_setting(chosen, _line("Host panel"), 1)
         assert chosen.panels == ["charts", "processes"]
-        settings.change(chosen, _line("Host panel"), 1)
+        change_setting(chosen, _line("Host panel"), 1)
         assert chosen.panels == ["host", "charts", "processes"]
 
     def test_every_column_and_chart_metric_has_its_line(self) -> None:
-        labels = [label for label, _ in settings.lines(ScreenSettings())]
+        labels = [label for label, _ in setting_lines(ScreenSettings())]
         assert all(labels.count(column_title(column)) == 1 for column in COLUMNS)
         assert all(labels.count(GPU_METRICS[chart].title) == 1 for chart in CHARTS)
         assert len(set(labels)) == len(labels)
@@ -252,12 +269,12 @@ class TestSettings:
         assert "Screen" in text
         assert "Process columns" in text
         assert "Color theme of all commands" in text
-        for choice in range(len(settings.lines(ScreenSettings()))):
-            assert settings.hint(choice).endswith(".")
+        for choice in range(len(setting_lines(ScreenSettings()))):
+            assert setting_hint(choice).endswith(".")
 
     def test_the_box_does_not_move_with_the_cursor(self) -> None:
         edges = {
-            _painted("settings", 80, 24, choice).text()[0] for choice in range(len(settings.lines(ScreenSettings())))
+            _painted("settings", 80, 24, choice).text()[0] for choice in range(len(setting_lines(ScreenSettings())))
         }
         assert len(edges) == 1
 
@@ -266,10 +283,9 @@ class TestSortMenu:
     def test_every_column_is_there_and_the_current_one_is_marked(self) -> None:
         state = _state()
         state.sort, state.falling = "user", True
-        assert sort_menu.keys(state) == COLUMNS
-        marked = [sort_menu.keys(state)[at] for at, (_, mark) in enumerate(sort_menu.lines(state)) if mark.strip()]
-        assert marked == ["user"]
-        assert len(sort_menu.lines(state)) == len(COLUMNS)
+        lines = _menu("sort", state).lines
+        assert [label for label, _ in lines] == [column_title(column) for column in COLUMNS]
+        assert [COLUMNS[at] for at, (_, mark) in enumerate(lines) if mark.strip()] == ["user"]
 
     @pytest.mark.parametrize(
         ("falling", "unicode", "mark"), [(True, True, "▼"), (False, True, "▲"), (True, False, "v"), (False, False, "^")]
@@ -278,7 +294,7 @@ class TestSortMenu:
         state = _state(theme=Theme(0, unicode))
         state.sort, state.falling = "pid", falling
         grid = Grid(40, 30)
-        sort_menu.paint(grid, Area(0, 0, 30, 40), state)
+        _menu("sort", state).paint(grid, Area(0, 0, 30, 40), state.theme)
         (line,) = [line for line in grid.text() if line.rstrip(" │|").endswith(mark)]
         assert "PID" in line
 

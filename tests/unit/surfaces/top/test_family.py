@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Process
 from gpulse.sources.base import Relative
-from gpulse.surfaces.top.family import family_rows
-from gpulse.surfaces.top.processes import ProcessRow, pids
+from gpulse.surfaces.top.processes import ProcessRow, family_rows, pids
 
 
 def row(pid: int, gpu: int = 0, parent: int | None = None) -> ProcessRow:

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.screen.keys import KeyEvent
+from gpulse.screen.tty import KeyEvent
 from gpulse.surfaces.top.actions import action_for
-from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.gpu_plan import GpuPlan, move, next_gpu, plan, pointed, scroll
-from gpulse.surfaces.top.layout import arrange
+from gpulse.surfaces.top.input import move_gpu, next_gpu, point_at_gpus
+from gpulse.surfaces.top.layout import Area, GpuPlan, arrange, plan
 from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import State
 from tests.unit.surfaces.top.screens import machine, screen, troubled
@@ -27,19 +26,23 @@ def _visible(state: State) -> set[int]:
     return {gpu for gpu, _ in seen.entries[seen.first : seen.first + len(seen.places)]}
 
 
+def _scroll(state: State, wheel: str) -> None:
+    assert point_at_gpus(state, arrange(state), KeyEvent(mouse=wheel, row=_area(state).row))
+
+
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_down_reaches_every_gpu_and_each_is_visible_when_it_is_selected(columns: int, rows: int) -> None:
     state = screen(columns, rows, machine(64))
     state.focus = "gpus"
     seen = []
     for _ in range(64):
-        move(state, _area(state), "down")
+        move_gpu(state, _area(state), "down")
         seen.append(state.chart_gpu)
         assert state.chart_gpu in _visible(state)
     assert seen == list(range(64))
-    move(state, _area(state), "down")
+    move_gpu(state, _area(state), "down")
     assert state.chart_gpu == 63
-    move(state, _area(state), "home")
+    move_gpu(state, _area(state), "home")
     assert state.chart_gpu == 0
     assert 0 in _visible(state)
 
@@ -48,18 +51,18 @@ def test_down_reaches_every_gpu_and_each_is_visible_when_it_is_selected(columns:
 def test_the_wheel_reaches_the_first_and_the_last(columns: int, rows: int) -> None:
     state = screen(columns, rows, machine(64))
     for _ in range(40):
-        scroll(state, _area(state), 1)
+        _scroll(state, "wheeldown")
     assert 63 in _visible(state)
     assert state.chart_gpu is None
     for _ in range(40):
-        scroll(state, _area(state), -1)
+        _scroll(state, "wheelup")
     assert 0 in _visible(state)
 
 
 def test_at_80x24_the_last_of_64_is_on_the_screen_after_end() -> None:
     state = screen(80, 24, machine(64))
     state.focus = "gpus"
-    move(state, _area(state), "end")
+    move_gpu(state, _area(state), "end")
     text = "\n".join(paint(state).text())
     assert "\n63 " in text or " 63 " in text
     assert "↑" in text
@@ -70,7 +73,7 @@ def test_instances_are_passed_over() -> None:
     state.focus = "gpus"
     seen = []
     for _ in range(12):
-        move(state, _area(state), "down")
+        move_gpu(state, _area(state), "down")
         seen.append(state.chart_gpu)
     assert seen[:8] == list(range(8))
     assert seen[-1] == 7
@@ -81,7 +84,7 @@ def test_cards_move_by_rows_and_columns() -> None:
     state.focus = "gpus"
     steps = []
     for where in ("right", "right", "down", "left", "up"):
-        move(state, _area(state), where)
+        move_gpu(state, _area(state), where)
         steps.append(state.chart_gpu)
     assert steps == [0, 1, 3, 2, 0]
 
@@ -91,17 +94,17 @@ def test_a_click_selects_a_gpu_and_a_second_one_opens_it() -> None:
     areas = arrange(state)
     place = plan(state, areas["gpus"]).places[5]
     click = KeyEvent(mouse="press", row=place.row + 1, column=place.column + 3)
-    assert pointed(state, areas, click)
+    assert point_at_gpus(state, areas, click)
     assert (state.chart_gpu, state.focus, state.dialog) == (5, "gpus", "")
-    assert pointed(state, areas, click)
+    assert point_at_gpus(state, areas, click)
     assert state.dialog == "gpu"
 
 
 def test_a_click_on_the_host_opens_it_and_one_elsewhere_is_not_taken() -> None:
     state = screen(120, 40)
     areas = arrange(state)
-    assert not pointed(state, areas, KeyEvent(mouse="press", row=areas["processes"].row, column=3))
-    assert pointed(state, areas, KeyEvent(mouse="press", row=areas["host"].row, column=3))
+    assert not point_at_gpus(state, areas, KeyEvent(mouse="press", row=areas["processes"].row, column=3))
+    assert point_at_gpus(state, areas, KeyEvent(mouse="press", row=areas["host"].row, column=3))
     assert state.dialog == "host"
 
 

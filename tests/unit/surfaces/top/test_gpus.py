@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.screen.grid import Grid
-from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.panels.gpu_parts import stale
+from gpulse.surfaces.top.layout import Area
 from gpulse.surfaces.top.panels.gpus import paint
 from gpulse.surfaces.top.state import State
 from tests.unit.snapshots import snapshots
@@ -58,7 +57,7 @@ class TestHonesty:
     def test_old_data_is_pale_and_says_its_age(self) -> None:
         for columns, rows in ((120, 16), (80, 9)):
             state = screen(columns, rows)
-            assert stale(state) == ""
+            assert state.stale == ""
             state.now += 3.5
             grid = _drawn(state, columns, rows)
             assert _style(grid, "3s old") == "warn"
@@ -68,7 +67,7 @@ class TestHonesty:
         state = screen(80, 24)
         state.now += 60
         state.back = 60.0
-        assert stale(state) == ""
+        assert state.stale == ""
 
     def test_heat_is_judged_by_the_limit(self) -> None:
         gpu = Gpu({"index": 0, "utilization": 1, "temperature": 88, "temperature_limit": 89})

@@ -10,8 +10,8 @@ import pytest
 from gpulse.model.catalog import Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.screen.grid import Grid
-from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.panels import footer, header, host
+from gpulse.surfaces.top.layout import Area
+from gpulse.surfaces.top.panels import host, rows
 from gpulse.surfaces.top.state import State
 from tests.unit.surfaces.top.screens import HINTS, screen
 
@@ -33,13 +33,13 @@ def _host(state: State, rows: int) -> list[str]:
 
 def _header(state: State) -> tuple[str, list[str]]:
     grid = Grid(state.columns, 1)
-    header.paint(grid, Area(0, 0, 1, state.columns), state)
+    rows.paint_header(grid, Area(0, 0, 1, state.columns), state)
     return grid.text()[0], grid.styles[0]
 
 
 def _footer(state: State) -> str:
     grid = Grid(state.columns, 1)
-    footer.paint(grid, Area(0, 0, 1, state.columns), state, HINTS)
+    rows.paint_footer(grid, Area(0, 0, 1, state.columns), state, HINTS)
     return grid.text()[0]
 
 

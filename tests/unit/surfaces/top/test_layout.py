@@ -14,8 +14,7 @@ from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Concern
 from gpulse.present.theme import Theme
-from gpulse.surfaces.top.area import Area
-from gpulse.surfaces.top.layout import PANELS, arrange, shape_of, split
+from gpulse.surfaces.top.layout import PANELS, Area, arrange, shape_of, split
 from tests.golden import check_golden
 from tests.unit.surfaces.top.screens import machine, painted, screen, troubled
 

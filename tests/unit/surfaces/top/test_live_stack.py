@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.sources import py_spy
-from gpulse.surfaces.top.live_stack import LiveStack
+from gpulse.surfaces.top.feeds import LiveStack
 from tests.unit.sources.programs import ended, in_place_of_py_spy, started
 
 PATIENCE = 60.0

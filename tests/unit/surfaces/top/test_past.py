@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.top.panels.settings import lines, move
-from gpulse.surfaces.top.past import ProcessPast
-from gpulse.surfaces.top.settings import ScreenSettings
+from gpulse.surfaces.top.history import ProcessPast
+from gpulse.surfaces.top.panels.menus import move_column, setting_lines
+from gpulse.surfaces.top.state import ScreenSettings
 
 
 def sample(*held: tuple[int, float | None]) -> Snapshot:
@@ -45,11 +45,11 @@ def test_thousands_of_processes_do_not_fill_the_memory() -> None:
 
 def test_a_column_can_be_moved_but_not_out_of_the_table() -> None:
     settings = ScreenSettings()
-    titles = [label for label, _ in lines(settings)]
+    titles = [label for label, _ in setting_lines(settings)]
     pid = titles.index("PID")
-    assert move(settings, pid, 1) == "PID is column 3 of 10"
+    assert move_column(settings, pid, 1) == "PID is column 3 of 10"
     assert settings.columns[:3] == ["gpu", "user", "pid"]
     for _ in range(20):
-        move(settings, pid, -1)
+        move_column(settings, pid, -1)
     assert settings.columns[0] == "pid"
-    assert move(settings, titles.index("Theme"), 1) == ""
+    assert move_column(settings, titles.index("Theme"), 1) == ""

@@ -14,7 +14,7 @@ from gpulse.model.catalog import Gpu
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.sampler import Sampler
-from gpulse.surfaces.top.plain import one_line, stream_lines
+from gpulse.surfaces.top.feeds import one_line, stream_lines
 from tests.unit.scripted import ScriptedSource
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.present.theme import Theme
 from gpulse.screen.grid import Grid
 from gpulse.sources.base import Relative
-from gpulse.surfaces.top.area import Area
+from gpulse.surfaces.top.layout import Area
 from gpulse.surfaces.top.panels import processes as panel
 from gpulse.surfaces.top.state import State
 from tests.golden import check_golden

@@ -12,13 +12,12 @@ from gpulse.model.catalog import PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.present.theme import Theme
 from gpulse.screen.grid import Grid
-from gpulse.surfaces.top.area import Area
 from gpulse.surfaces.top.history import History
+from gpulse.surfaces.top.layout import Area
 from gpulse.surfaces.top.panels import processes as panel
-from gpulse.surfaces.top.panels import signal_menu
-from gpulse.surfaces.top.settings import ScreenSettings
+from gpulse.surfaces.top.panels.menus import Menu, chosen_signal, menu_of, recipients, signal_targets, type_signal
 from gpulse.surfaces.top.signals import SIGNALS
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Gap
@@ -281,12 +280,17 @@ def test_any_process_is_drawn_inside_any_area(
         panel.column_at(area, made, at)
 
 
+def _menu(made: State) -> Menu:
+    made.dialog = "signal"
+    return menu_of(made)
+
+
 def test_the_signal_menu_names_who_and_what() -> None:
     made = state(sample(*(one(n) for n in range(1, 9))))
     made.selected, made.choice = 4, 8
     grid = Grid(60, 20)
     area = Area(0, 0, 20, 60)
-    signal_menu.paint(grid, area, made)
+    _menu(made).paint(grid, area, made.theme)
     text = grid.text()
     assert any("Send a signal" in line for line in text)
     process = one(4)
@@ -294,13 +298,13 @@ def test_the_signal_menu_names_who_and_what() -> None:
     at = next(y for y, line in enumerate(text) if "9 KILL" in line)
     assert "▸" in text[at]
     assert "selected" in grid.styles[at]
-    assert signal_menu.menu(made).line_at(area, at, 30) == 8
-    assert signal_menu.chosen(made) == "KILL"
+    assert _menu(made).line_at(area, at, 30) == 8
+    assert chosen_signal(made) == "KILL"
     assert any("Enter sends KILL (9) to this process" in line for line in text)
     made.tagged = {1, 2, 3, 5, 6, 7}
-    assert signal_menu.title(made) == "Send a signal to 6 processes"
-    assert [text.split()[0] for text, _ in signal_menu.targets(made)] == ["1", "2", "3", "5", "and"]
-    assert signal_menu.targets(made)[-1][0] == "and 2 more"
+    assert _menu(made).title == "Send a signal to 6 processes"
+    assert [text.split()[0] for text, _ in signal_targets(made)] == ["1", "2", "3", "5", "and"]
+    assert signal_targets(made)[-1][0] == "and 2 more"
 
 
 @pytest.mark.parametrize(
@@ -311,14 +315,14 @@ def test_digits_select_a_signal_by_its_number(digits: str, name: str) -> None:
     made = state(sample(one(1)))
     made.selected = 1
     for digit in digits:
-        signal_menu.typed(made, digit)
-    assert signal_menu.chosen(made) == name
+        type_signal(made, digit)
+    assert chosen_signal(made) == name
 
 
 def test_a_number_that_no_signal_has_changes_nothing() -> None:
     made = state(sample(one(1)))
     made.choice = 3
-    signal_menu.typed(made, "0")
+    type_signal(made, "0")
     assert (made.choice, made.digits, made.message) == (3, "", "no signal has the number 0")
 
 
@@ -330,22 +334,22 @@ def test_a_click_in_the_signal_menu_hits_what_is_drawn(rows: int) -> None:
     for made.choice in (-1, 0, 4, 8, 29, 99):
         grid = Grid(60, rows)
         area = Area(0, 0, rows, 60)
-        signal_menu.paint(grid, area, made)
+        _menu(made).paint(grid, area, made.theme)
         for y, line in enumerate(grid.text() if rows > 2 else []):
             here = next((at for at, (name, meaning) in enumerate(SIGNALS) if f" {name:<6} {meaning} " in line), None)
-            found = signal_menu.menu(made).line_at(area, y, 30)
+            found = _menu(made).line_at(area, y, 30)
             assert found == here or {found, here} <= same or (here is None and found == -1)
 
 
 def test_only_what_still_runs_gets_a_signal() -> None:
     made = state(sample(one(1), one(2)))
     made.tagged, made.selected = {2, 9}, 1
-    assert signal_menu.recipients(made) == [2]
+    assert recipients(made) == [2]
     made.tagged = {9}
-    assert signal_menu.recipients(made) == [], "the cursor is no stand-in for what was tagged"
-    assert signal_menu.title(made) == "No process to signal"
+    assert recipients(made) == [], "the cursor is no stand-in for what was tagged"
+    assert _menu(made).title == "No process to signal"
     made.tagged = set()
     made.live = sample(one(1).replace(running_time=3.0))
-    assert signal_menu.recipients(made) == [], "younger than in the sample on screen: another process"
+    assert recipients(made) == [], "younger than in the sample on screen: another process"
     made.live = None
-    assert signal_menu.recipients(made) == []
+    assert recipients(made) == []

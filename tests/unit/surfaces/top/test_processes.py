@@ -13,8 +13,7 @@ from gpulse.model.catalog import PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.processes import all_rows, pids, rows
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value

@@ -14,8 +14,7 @@ from gpulse.sources.replay.source import Player, Position, ReplaySource
 from gpulse.surfaces.top.actions import ACTIONS, action_for, help_table, hints
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.replay import REPLAY, ReplayFeed
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 from tests.unit.recordings import frames, numbers, text_of, write
 from tests.unit.surfaces.top.screens import painted, screen
 

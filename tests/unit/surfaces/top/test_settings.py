@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.store.config import read_config, write_table
-from gpulse.surfaces.top.settings import CHARTS, COLUMNS, INTERVALS, PANELS, ScreenSettings, column_title
+from gpulse.surfaces.top.state import CHARTS, COLUMNS, INTERVALS, PANELS, ScreenSettings, column_title
 
 _ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

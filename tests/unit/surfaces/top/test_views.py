@@ -15,10 +15,9 @@ from gpulse.model.event import Event
 from gpulse.model.presets import EVIDENCE, HOST_VIEW
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Evidence, Verdict
-from gpulse.surfaces.top.needs import wanted
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.panels import gpu_view, host_view
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.panels import views
+from gpulse.surfaces.top.state import State, wanted
 from tests.golden import check_golden
 from tests.unit.surfaces.top.screens import machine, screen, troubled, watched
 
@@ -88,7 +87,7 @@ class TestGpu:
         gpu = watched()[1].gpus[4]
         state = _opened(200, 300)
         text = "\n".join(paint(state).text())
-        known = [metric for key in gpu_view.view_keys() if gpu.get(key) is not None for metric in [GPU_METRICS[key]]]
+        known = [metric for key in views.view_keys() if gpu.get(key) is not None for metric in [GPU_METRICS[key]]]
         missing = {metric.title[:20] for metric in known} - {
             title for title in (m.title[:20] for m in known) if title in text
         }
@@ -96,17 +95,17 @@ class TestGpu:
 
     def test_minimum_and_mean_of_the_last_seconds(self) -> None:
         state = _opened(120, 200)
-        gpu = gpu_view.viewed(state)
+        gpu = views.viewed(state)
         assert gpu is not None
         assert gpu.index == 4
-        past = state.history.last(4, "utilization", state.now - gpu_view.WINDOW, state.now)
+        past = state.history.last(4, "utilization", state.now - views.WINDOW, state.now)
         line = next(line for line in paint(state).text() if line.startswith("Utilization  "))
         assert f"{min(past):.0f} %" in line
         assert f"{sum(past) / len(past):.0f} %" in line
 
     def test_the_verdict_with_its_evidence(self) -> None:
         state = _opened(120, 60)
-        gpu = gpu_view.viewed(state)
+        gpu = views.viewed(state)
         assert gpu is not None
         state.diagnosis = _verdict(gpu)
         text = "\n".join(paint(state).text())
@@ -139,7 +138,7 @@ class TestGpu:
         state = screen(120, 40)
         assert "fp64_active" not in wanted(state).gpu
         state.dialog = "gpu"
-        assert gpu_view.view_keys() <= wanted(state).gpu
+        assert views.view_keys() <= wanted(state).gpu
         assert not any(GPU_METRICS[key].group == "details" for key in wanted(state).gpu.difference(EVIDENCE))
 
 
@@ -196,7 +195,7 @@ def test_any_screen(view: str, columns: int, rows: int, choice: int, gpu: int, u
 
 def test_the_views_are_laid_out_in_up_to_three_columns() -> None:
     state = _opened(200, 60)
-    gpu = gpu_view.viewed(state)
+    gpu = views.viewed(state)
     assert gpu is not None
-    assert [len(gpu_view.columns(gpu, state, cells)) for cells in (80, 120, 200)] == [1, 2, 3]
-    assert len(host_view.columns(_host().host, state, 200)) == 3
+    assert [len(views.gpu_columns(gpu, state, cells)) for cells in (80, 120, 200)] == [1, 2, 3]
+    assert len(views.host_columns(_host().host, state, 200)) == 3

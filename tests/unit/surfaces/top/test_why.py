@@ -9,8 +9,7 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Holder, Verdict
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
-from gpulse.surfaces.top.settings import ScreenSettings
-from gpulse.surfaces.top.state import State
+from gpulse.surfaces.top.state import ScreenSettings, State
 from tests.unit.analysis.diagnosis.machines import samples
 
 

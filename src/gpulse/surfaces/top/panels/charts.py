@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from ....model.catalog import Gpu
-from ....present.cells import MISSING, value_text
+from ....model.catalog import GPU_METRICS, Gpu
+from ....model.presets import CURVES
+from ....present.cells import MISSING, is_absent, value_text, why_absent
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.quantities import clock_text
 from ....present.text import fit, width
 from ....present.words import degrees
 from ....screen.grid import draw
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
-from ..area import Area
-from ..chart_choice import chosen, metric_style
-from ..chart_trace import mean, traces
-from ..layout import split
+from ..history import mean, traces
+from ..layout import Area, split
 from ..state import SPANS
-from .gpu_parts import stale
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ....model.metric import Metric
     from ....present.plot import Span
     from ....screen.grid import Grid
-    from ..chart_choice import ChartChoice
     from ..state import State
+
 
 _NARROWEST, _LOWEST = 24, 5  # columns and rows of a chart
 _AXIS = 5  # columns of the scale at the left
@@ -113,17 +113,6 @@ def _draw(grid: Grid, charts: list[Chart], state: State, whose: bool = True) -> 
         _chart(grid, chart, state, metric_style(chart.metric), moment, whose)
 
 
-def value_at(area: Area, state: State, x: int) -> str:
-    """Return in words what the charts show at a column of the screen: every chart there, and when; nothing outside."""
-    found, when = [], 0.0
-    for chart in _charts(area, state):
-        moment = chart.moment(x)
-        if moment is not None:
-            when = moment
-            found.append(f"{chart.metric.title} {_text(chart.metric, chart.at(moment), state)}")
-    return f"{', '.join(found)} at {clock_text(when)}" if found else ""
-
-
 def _charts(area: Area, state: State) -> list[Chart]:
     gpus = state.shown.gpus if state.shown else ()
     if state.chart_gpu is not None:
@@ -206,9 +195,15 @@ def _head(grid: Grid, chart: Chart, state: State, style: str, moment: float | No
     column = grid.put(row, area.column, title, "title", area.columns) + 1
     if whose:
         column = draw(grid, row, column, whose, "label") + 1
-    start = end - sum(2 + width(text) for text, _ in facts) + 1
-    draw(grid, row, column, theme.glyph("─", "-") * (start - column), "border")
-    column = start + 1
+    draw_facts(grid, state, row, column, end, facts)
+
+
+def draw_facts(grid: Grid, state: State, row: int, column: int, end: int, facts: list[tuple[str, str]]) -> None:
+    """Draw the rest of a title: a rule, and facts at its end."""
+    more = 1 if facts else 0
+    start = end - sum(2 + width(text) for text, _ in facts) + more
+    draw(grid, row, column, state.theme.glyph("─", "-") * (start - column), "border")
+    column = start + more
     for text, style in facts:
         column = grid.put(row, column, text, style, end - column) + 2
 
@@ -231,7 +226,7 @@ def _scale(grid: Grid, chart: Chart, state: State) -> None:
 def _times(grid: Grid, chart: Chart, state: State) -> None:
     """Draw the time axis: how long ago the left edge is, half of it, and now, or the time shown when that is not now."""
     plot, row = chart.plot, chart.area.end - 1
-    live = not (state.back or state.paused or stale(state))
+    live = not (state.back or state.paused or state.stale)
     right = "now" if live else clock_text(chart.end)
     left = f"-{_ago(chart.span)}"
     middle = f"-{_ago(chart.span / 2)}"
@@ -284,3 +279,55 @@ def _round_up(value: float, binary: bool) -> float:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else _NAN
+
+
+# What still tells how busy a GPU is that cannot measure its activity, best first.
+_INSTEAD = ("power_draw", "temperature", "clock_sm", "memory_percent", "memory_used")
+# The color of a metric is the same in bars, charts and the view of a GPU.
+_STYLES = {
+    "utilization": "busy",
+    "activity": "busy",
+    "engines": "busy",
+    "memory": "memory",
+    "power": "chart3",
+    "thermal": "chart3",
+    "clocks": "chart3",
+    "links": "chart4",
+}
+
+
+class ChartChoice:
+    """A metric to draw; `note` says which other metric it replaces and why, or is empty."""
+
+    __slots__ = ("metric", "note")
+
+    def __init__(self, metric: Metric, note: str = "") -> None:
+        self.metric = metric
+        self.note = note
+
+
+def metric_style(metric: Metric) -> str:
+    """Return the style of a metric's bars and charts."""
+    return _STYLES.get(metric.group, "busy")
+
+
+def chosen(state: State, gpus: Sequence[Gpu], more: bool = False) -> list[ChartChoice]:
+    """Return the metrics of the settings, absent ones replaced; with `more`, then all others that these GPUs have."""
+    keys = [key for key in state.settings.charts if key in GPU_METRICS]
+    present = [key for key in keys if not is_absent(key, gpus)]
+    spare = [key for key in _INSTEAD if key not in keys and _has(key, gpus)]
+    found = []
+    for key in keys:
+        if key in present:
+            found.append(ChartChoice(GPU_METRICS[key]))
+        elif spare:
+            note = f"{GPU_METRICS[key].title}: {why_absent(key, gpus)}"
+            found.append(ChartChoice(GPU_METRICS[spare.pop(0)], note))
+    if more:
+        drawn = {choice.metric.key for choice in found}
+        found += [ChartChoice(GPU_METRICS[key]) for key in CURVES if key not in drawn and _has(key, gpus)]
+    return found or [ChartChoice(GPU_METRICS[key], why_absent(key, gpus)) for key in keys[:1]]
+
+
+def _has(key: str, gpus: Sequence[Gpu]) -> bool:
+    return any(gpu.get(key) is not None for gpu in gpus)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from ....model.catalog import PROCESS_METRICS, Process
 from ....present.cells import MISSING, value_text
 from ....present.code import stack_lines
@@ -13,9 +15,9 @@ from ....present.verdicts import QUIET, advice, evidence, gpu_name, title
 from ....present.verdicts import style as verdict_style
 from ....sources.secrets import MASK, mask
 from ....units import PERCENT, size_text
-from ..past import KEYS
+from ..history import KEYS
 from ..processes import all_rows
-from .frame import box
+from .dialogs import paint_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ....screen.grid import Grid
-    from ..area import Area
+    from ..layout import Area
     from ..processes import ProcessRow
     from ..state import State
 
@@ -35,11 +37,8 @@ _FEWEST = 3  # looks below which a chart says nothing
 _HOST = (Process.cpu_percent, Process.tree_cpu_percent, Process.children, Process.host_memory, Process.running_time)
 _OWNER = (Process.container, Process.pod, Process.job)
 _PER_GPU = (
-    Process.sm_utilization,
-    Process.memory_utilization,
-    Process.encoder_utilization,
-    Process.decoder_utilization,
-)
+    Process.sm_utilization, Process.memory_utilization, Process.encoder_utilization, Process.decoder_utilization
+)  # fmt: skip
 # Endings of variables that hold secrets although no word in them says so; PWD itself is a directory.
 _SECRET_ENDS = ("_KEY", "_PASS", "_PWD", "_PASSPHRASE", "_COOKIE", "_DSN", "_TOKENS", "_SAS", "_PAT")
 
@@ -53,50 +52,35 @@ def hidden(name: str, value: str) -> str:
 
 
 def paint(grid: Grid, area: Area, state: State, facts: Facts) -> None:
-    """Draw the selected process in a box; `state.choice` is the first line seen, moved back where it is beyond the end.
+    """Draw the selected process in a box.
 
     `facts` gives by pid the texts `directory` and `cgroup`, and variables of the environment as $NAME. It is called at every
     frame, so it should answer from memory.
     """
-    shown = lines(state, facts, _room(area))
-    rows = max(1, area.rows - 2)
-    first = max(0, min(state.choice, len(shown) - rows))
-    foot = f"{first + 1}-{min(first + rows, len(shown))}/{len(shown)}" if len(shown) > rows else ""
+    columns = max(1, area.columns - 4)
     title = "Process" if state.selected is None else f"Process {state.selected}"
-    inside = box(grid, area, state.theme, title, len(shown), _room(area), foot)
-    for at, line in enumerate(shown[first : first + inside.rows], inside.row):
-        grid.line(at, inside.column, line, inside.columns)
+    paint_text(grid, area, state, title, _lines(state, facts, columns), columns)
 
 
-def last(area: Area, state: State, facts: Facts) -> int:
-    """Return the largest `state.choice` that still moves the details; 0 where all of it fits."""
-    return max(0, len(lines(state, facts, _room(area))) - max(1, area.rows - 2))
-
-
-def _room(area: Area) -> int:
-    return max(1, area.columns - 4)
-
-
-def lines(state: State, facts: Facts, columns: int) -> list[Line]:
+def _lines(state: State, facts: Facts, columns: int) -> list[Line]:
     """Return everything about the selected process, wrapped; a process that is gone is said to be."""
     found = [row for row in all_rows(state.shown) if row.pid == state.selected] if state.shown else []
     if not found:
         words = "no process selected" if state.selected is None else f"process {state.selected} no longer uses a GPU"
         return [Line().add(words, "label")]
     more = facts(state.selected or 0)
-    entries = [
-        *_who(found),
-        *_run(state),
-        *_gpus(found, state),
-        *_limits(found, state),
-        *_known(found[0].process, state),
-        *_facts(more),
-    ]
+    entries = (
+        _who(found),
+        _run(state),
+        _gpus(found, state),
+        _limits(found, state),
+        _known(found[0].process, state),
+        _facts(more),
+    )
     laid: list[Line] = []
-    for name, text, style in entries:
-        laid += _wrapped(
-            fit(name, min(_LABEL, columns // 3), state.theme.more), state.theme.spelled(clean(text)), style, columns
-        )
+    for name, text, style in chain(*entries):
+        name = fit(name, min(_LABEL, columns // 3), state.theme.more)
+        laid += _wrapped(name, state.theme.spelled(clean(text)), style, columns)
     laid += _charts(state, columns)
     laid += _stacks(state, columns)
     variables = sorted(name for name in more if name.startswith("$"))
@@ -129,11 +113,9 @@ def _charts(state: State, columns: int) -> Iterator[Line]:
         if metric.unit is PERCENT:
             most = max(100.0, most)
         bars = "".join(" " if value is None else mini(value / most, state.theme.unicode) for value in seen)
+        least, largest = (value_text(metric, value, state.settings.decimal) for value in (min(known), max(known)))
         line = Line().add(metric.title, "label", min(_LABEL, columns // 3)).add(bars, "busy")
-        yield line.add(
-            f"  {value_text(metric, min(known), state.settings.decimal)} to {value_text(metric, max(known), state.settings.decimal)}",
-            "label",
-        )
+        yield line.add(f"  {least} to {largest}", "label")
 
 
 def _who(found: list[ProcessRow]) -> Iterator[tuple[str, str, str]]:
@@ -153,13 +135,9 @@ def _run(state: State) -> Iterator[tuple[str, str, str]]:
 def _gpus(found: list[ProcessRow], state: State) -> Iterator[tuple[str, str, str]]:
     decimal = state.settings.decimal
     for row in found:
-        held = row.process.memory_used
-        words = [value_text(Process.memory_used, held, decimal)]
-        words += [
-            f"{metric.short} {value_text(metric, row.process.get(metric.key))}"
-            for metric in _PER_GPU
-            if row.process.get(metric.key) is not None
-        ]
+        words = [value_text(Process.memory_used, row.process.memory_used, decimal)]
+        known = [(metric, value) for metric in _PER_GPU if (value := row.process.get(metric.key)) is not None]
+        words += [f"{metric.short} {value_text(metric, value)}" for metric, value in known]
         if row.process.type:
             words.append(f"type {row.process.type}")
         yield f"GPU {row.gpu}", "  ".join(words), "memory"
@@ -193,14 +171,10 @@ def _known(process: Process, state: State) -> Iterator[tuple[str, str, str]]:
 def _facts(more: dict[str, str]) -> Iterator[tuple[str, str, str]]:
     if "directory" in more:
         yield "Directory", more["directory"], ""
-    for at, path in enumerate(_paths(more.get("cgroup", ""))):
+    # the different paths in /proc/PID/cgroup; the root only where there is no other
+    paths = dict.fromkeys(line.split(":", 2)[-1] for line in more.get("cgroup", "").splitlines() if line)
+    for at, path in enumerate([path for path in paths if path != "/"] or paths):
         yield "" if at else "Control group", path, ""
-
-
-def _paths(cgroup: str) -> list[str]:
-    """Return the different paths in a /proc/PID/cgroup; the root only where there is no other."""
-    paths = dict.fromkeys(line.split(":", 2)[-1] for line in cgroup.splitlines() if line)
-    return [path for path in paths if path != "/"] or list(paths)
 
 
 def _wrapped(name: str, text: str, style: str, columns: int, inset: int = _LABEL) -> list[Line]:

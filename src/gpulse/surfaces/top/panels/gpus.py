@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
-from ..gpu_plan import plan
-from . import gpu_cards, gpu_lines
-from .gpu_parts import stale
+from ....model.catalog import Gpu
+from ....present.cells import MISSING, severity
+from ....present.text import fit, width
+from ....present.verdicts import QUIET, short
+from ....present.verdicts import style as verdict_style
+from ....present.words import (
+    NARROWEST,
+    degrees,
+    has,
+    label,
+    memory_style,
+    narrow,
+    notes_and_owners,
+    owner_cells,
+    part_of_whole,
+    power,
+    ranges,
+    remarks,
+    share_style,
+    short_name,
+    silence,
+    worst,
+)
+from ....screen.grid import draw
+from ..layout import CARD, GAP, Area, plan
+from . import charts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....model.metric import Number
+    from ....present.theme import Theme
+    from ....present.words import Note
     from ....screen.grid import Grid
-    from ..area import Area
+    from ..layout import GpuPlan
     from ..state import State
+
+_ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))
+# verdicts shown as remarks of the moment
+_REMARKED = frozenset({"thermal_throttled", "hw_slowdown", "lost", "xid", "memory_errors", "orphaned_memory"})
+_LONGEST_BAR = 24
+_SHORTEST_CHART = 5  # rows
+_SHORTEST_NAME = 8
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
@@ -19,11 +54,333 @@ def paint(grid: Grid, area: Area, state: State) -> None:
         return
     sample = state.shown
     if sample is None or not sample.gpus:
-        words = "waiting for the first sample" if sample is None else "no GPU"
-        grid.put(area.row, area.column, words + (state.theme.more if sample is None else ""), "label", area.columns)
+        words = f"waiting for the first sample{state.theme.more}" if sample is None else "no GPU"
+        grid.put(area.row, area.column, words, "label", area.columns)
         return
-    places, old = plan(state, area), stale(state)
-    if places.cards:
-        gpu_cards.paint(grid, state, sample.gpus, places, old)
+    places, old = plan(state, area), state.stale
+    if not places.cards:
+        _lines(grid, area, state, sample.gpus, places, old)
+        return
+    for gpu, place in zip(sample.gpus, places.places, strict=False):
+        _card(grid, place, state, gpu, old)
+        if old:
+            _fade(grid, Area(place.row + 1, place.column, place.rows - 1, place.columns))
+
+
+def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
+    """Draw bars for use, memory and activity, who uses it, MIG instances, and a chart where the card is tall enough."""
+    below = _card_title(grid, area, state, gpu, old)
+    words, style = silence(gpu, state.shown.time if state.shown else 0.0)
+    if words:
+        grid.put(area.row + 1, area.column, fit(words, area.columns, state.theme.more), style)
+        return
+    rest = [(name, metric) for name, metric in _ACTIVITY if has(gpu, metric)]
+    right = max(20, (area.columns - GAP) * 9 // 20) if rest else 0
+    left = area.columns - (right + GAP if rest else 0)
+    row, bar, use = area.row + 1, left - 5 - 14, gpu.utilization
+    column = _bar_row(grid, row, area.column, state, "util ", use, bar, _percent(use))
+    if gpu.clock_sm is not None:
+        alarm = severity(Gpu.throttle_reasons, gpu) == "critical"
+        draw(grid, row, column, f"{gpu.clock_sm:5.0f} MHz", "critical" if alarm else "label")
+    row += 1
+    column = draw(grid, row, area.column, "mem  ", "label")
+    column = _gauge(grid, row, column, state, gpu.memory_percent, bar, memory_style(gpu))
+    grid.put(row, column, f"{part_of_whole(gpu.memory_used, gpu.memory_total, state.settings.decimal):>14}", "calm", 14)
+    for at, (name, metric) in enumerate(rest):
+        share, text = _activity(gpu, metric, state, "%")
+        _bar_row(grid, area.row + 1 + at, area.column + left + GAP, state, f"{name:7}", share, right - 12, text)
+    row += 1
+    if below or gpu.processes or len(rest) == len(_ACTIVITY):
+        _who(grid, row, area.column, left if len(rest) == len(_ACTIVITY) else area.columns, state, below, gpu)
+        row += 1
+    for at, part in enumerate(gpu.instances):
+        _part_row(grid, Area(row + at, area.column, 1, area.columns), state, part)
+    row = area.row + CARD + len(gpu.instances)
+    if area.end - row >= _SHORTEST_CHART:
+        charts.paint_gpu(grid, Area(row, area.column, area.end - row - 1, area.columns), state, gpu)
+
+
+def _card_title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[Note]:
+    """Draw number and name at the left, heat and power at the right, a rule between; return the notes that found no room."""
+    theme, row, end = state.theme, area.row, area.column + area.columns
+    mute = bool(silence(gpu, 0.0)[0])
+    told = [] if mute else _notes(state, gpu, clock=False)
+    facts = []
+    if not mute:
+        facts += [] if gpu.fan_speed is None else [(f"fan {gpu.fan_speed:.0f}%", "label")]
+        facts.append((degrees(gpu.temperature, theme, state.settings.fahrenheit), severity(Gpu.temperature, gpu)))
+        facts.append((f"{power(gpu):>9}", "calm"))
+    if old:
+        facts = [(old, "warn"), *((text, "faint") for text, _ in facts)]
+    taken = sum(2 + width(text) for text, _ in facts)
+    column = grid.put(row, area.column, label(gpu), _mark(gpu, state), area.columns)
+    name = fit(short_name(gpu), max(0, area.columns - taken - (column - area.column) - 2), theme.more)
+    column = grid.put(row, column + 1, name, "title", end - column - 1) + 1
+    if state.focus == "gpus" and _mark(gpu, state) == "selected":
+        grid.restyle(row, area.column, column - 1 - area.column, "selected")
+    room = end - column - taken - 3
+    shown: list[tuple[str, str]] = []
+    for text, style, _ in told:
+        room -= 2 + width(text)
+        if room < 0:
+            break
+        shown.append((text, style))
+    charts.draw_facts(grid, state, row, column, end, shown + facts)
+    return told[len(shown) :]
+
+
+def _bar_row(
+    grid: Grid, row: int, column: int, state: State, name: str, share: float | None, bar: int, text: str
+) -> int:
+    style = share_style(share)
+    column = _gauge(grid, row, draw(grid, row, column, name, "label"), state, share, bar, style)
+    return draw(grid, row, column, f"{text:>5}", style)
+
+
+def _activity(gpu: Gpu, metric: Number, state: State, unit: str = "") -> tuple[float | None, str]:
+    """Return a share of activity and its text: a dash if there is none, and dots while it is being measured."""
+    value = gpu.get(metric.key)
+    if isinstance(value, (int, float)):
+        return value, f"{value:.0f}{unit}"
+    return None, state.theme.more if gpu.gaps.get(metric.key) == "pending" else MISSING
+
+
+def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
+    """Draw a MIG instance: its size, its memory, how busy its SMs are, what limits it, who."""
+    name = short_name(part).removeprefix("MIG ")
+    column = draw(grid, area.row, area.column, state.theme.glyph("└ ", "- "), "border")
+    grid.put(area.row, column, fit(name, 10, state.theme.more), "calm")
+    told = _limit(state, part)
+    bar = max(0, min(_LONGEST_BAR, area.columns - 13 - 14 - 9 - (14 if part.processes or told else 0)))
+    column = _gauge(grid, area.row, column + 11, state, part.memory_percent, bar, memory_style(part))
+    memory = part_of_whole(part.memory_used, part.memory_total, state.settings.decimal)
+    column = grid.put(area.row, column, f"{memory:>14}", "calm", 14)
+    if has(part, Gpu.sm_active):
+        column = grid.put(area.row, column, f"  SM {_percent(part.sm_active):>4}", share_style(part.sm_active))
+    _who(grid, area.row, column + 2, area.column + area.columns - column - 2, state, told, part)
+
+
+def _lines(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: GpuPlan, old: str) -> None:
+    """Draw the visible lines, with titles above them; `old` is the age of values that are no longer current, or empty."""
+    entries = [gpus[at] if part is None else gpus[at].instances[part] for at, part in plan.entries]
+    names = {short_name(gpu) for gpu in entries}
+    cells = plan.places[0].columns if plan.places else area.columns
+    columns = _Columns(gpus, state, cells, _longest_note(state, entries), plan.across == 1, len(names) > 1)
+    for at, place in enumerate(plan.places):
+        gpu, part = entries[plan.first + at], plan.entries[plan.first + at][1] is not None
+        if plan.titles and at % plan.height == 0:
+            _titles(grid, Area(area.row, place.column, 1, place.columns), columns)
+        _row(grid, place, state, columns, gpu, part)
+    if old:
+        _fade(grid, area)
+        _corner(grid, area, old)
+    if plan.fold:
+        _folded(grid, Area(area.row + plan.titles + plan.height, area.column, 1, area.columns), state, plan, gpus)
+    elif any(plan.hidden):
+        _corner(grid, area, hidden_text(state.theme, *plan.hidden))
+
+
+def _longest_note(state: State, gpus: list[Gpu]) -> int:
+    """Return the cells that the notes need, in steps, so that a note that comes or goes moves little."""
+    theme, decimal = state.theme, state.settings.decimal
+    longest = 0
+    for gpu in gpus:
+        pieces = notes_and_owners(gpu, _notes(state, gpu), 60, theme, decimal)
+        longest = max(longest, sum(2 + width(text) for text, _ in pieces))
+    return min(64, -(-longest // 8) * 8)
+
+
+class _Columns:
+    """The columns of lines of one width: the vital numbers always, the rest in order of worth as room allows."""
+
+    def __init__(self, gpus: tuple[Gpu, ...], state: State, cells: int, notes: int, named: bool, mixed: bool) -> None:
+        decimal = state.settings.decimal
+        parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
+        self.index = max(len(label(gpu)) for gpu in gpus)
+        self.index = max([self.index, *(1 + len(label(part)) for gpu in gpus for part in gpu.instances)])
+        self.temperature = 5 if state.settings.fahrenheit else 4
+        memory = max(8, *(len(part_of_whole(gpu.memory_used, gpu.memory_total, decimal)) for gpu in gpus))
+        limited = max(6, *(len(power(gpu)) for gpu in gpus))
+        active = any(has(part, metric) for part in parts for _, metric in _ACTIVITY)
+        name = min(20, max(width(short_name(part)) for part in parts))
+        owner = owner_cells(parts)
+        least = 2 + NARROWEST  # of the worst note, with the space before
+        self.bar = self.name = self.activity = self.notes = 0
+        self.power, self.memory = 5, 4
+        room = cells - (self.index + 1 + 4 + 2 + 4 + 2 + self.temperature + 1 + 5)
+        if room < 0:
+            self.power = 0
+
+        def afford(more: int) -> bool:
+            nonlocal room
+            if more > room:
+                return False
+            room -= more
+            return True
+
+        self.flag = 2 if afford(2) else 0
+        if afford(2 * 5):
+            self.bar = 4
+        for wanted in (least + (2 + owner if owner else 0), least):
+            if self.flag and not self.notes and afford(wanted - self.flag):
+                self.notes = wanted
+        if afford(memory - 4):
+            self.memory = memory
+        if mixed and (shown := min(name, room - 2)) >= min(name, _SHORTEST_NAME) and afford(shown + 2):
+            self.name = shown + 2
+        if active and afford(3 * 5):
+            self.activity = 15
+        if afford(limited - 5 + 1):
+            self.power = limited + 1
+        if self.bar:
+            more = min(4, room // 2)
+            self.bar += more
+            room -= 2 * more
+        if self.notes:
+            more = max(0, min(notes + 2 - self.notes, room))
+            self.notes += more
+            room -= more
+        if named and not self.name and afford(name + 2):
+            self.name = name + 2
+        if self.bar:
+            self.bar += max(0, min(_LONGEST_BAR - self.bar, room // 2))
+
+
+def _titles(grid: Grid, area: Area, columns: _Columns) -> None:
+    row, column = area.row, area.column + columns.index + 1 + columns.name
+    bar = columns.bar + 1 if columns.bar else 0
+    draw(grid, row, column, "UTIL", "label")
+    column += bar + 4
+    if columns.activity:
+        column = draw(grid, row, column, "   SM TENS DRAM", "label")
+    column += 2
+    draw(grid, row, column, "MEMORY" if bar or columns.memory > 4 else " MEM", "label")
+    column += bar + columns.memory + 2
+    column = draw(grid, row, column, f"{'TEMP':>{columns.temperature}}", "label") + 1
+    if columns.power:
+        draw(grid, row, column, f"{'POWER':>{columns.power}}", "label")
+
+
+def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part: bool) -> None:
+    row, column, theme = area.row, area.column, state.theme
+    if part:
+        grid.put(row, column, f"{theme.glyph('└', '-') + label(gpu):>{columns.index}}", "border")
     else:
-        gpu_lines.paint(grid, area, state, sample.gpus, places, old)
+        grid.put(row, column, f"{label(gpu):>{columns.index}}", _mark(gpu, state))
+    column += columns.index + 1
+    if columns.name:
+        grid.put(row, column, fit(short_name(gpu), columns.name - 2, theme.more), "calm")
+        column += columns.name
+    words, style = silence(gpu, state.shown.time if state.shown else 0.0)
+    if words:
+        grid.put(row, column, fit(words, area.column + area.columns - column, theme.more), style)
+        return
+    use, bar = gpu.utilization, columns.bar
+    if bar:
+        column = _gauge(grid, row, column, state, use, bar, share_style(use)) + 1
+    column = draw(grid, row, column, f"{_percent(use):>4}", share_style(use))
+    for _, metric in _ACTIVITY if columns.activity else ():
+        share, text = _activity(gpu, metric, state)
+        column = draw(grid, row, column, f"{text:>5}", share_style(share))
+    column += 2
+    if bar:
+        column = _gauge(grid, row, column, state, gpu.memory_percent, bar, memory_style(gpu)) + 1
+    if columns.memory > 4:
+        text, style = part_of_whole(gpu.memory_used, gpu.memory_total, state.settings.decimal), "calm"
+    else:
+        text, style = _percent(gpu.memory_percent), memory_style(gpu)
+    column = draw(grid, row, column, f"{text:>{columns.memory}}", style) + 2
+    text = degrees(gpu.temperature, theme, state.settings.fahrenheit)
+    column = draw(grid, row, column, f"{text:>{columns.temperature}}", severity(Gpu.temperature, gpu)) + 1
+    if columns.power:
+        text = power(gpu) if columns.power > 5 else power(gpu, limit=False).replace(" ", "")
+        column = draw(grid, row, column, f"{text:>{columns.power}}", "calm")
+    room = area.column + area.columns - column - 2
+    if columns.notes:
+        _who(grid, row, column + 2, room, state, _notes(state, gpu), gpu)
+    elif columns.flag and worst(gpu, _notes(state, gpu), theme)[1] == "critical":
+        draw(grid, row, column + 1, "!", "critical")
+
+
+def _folded(grid: Grid, area: Area, state: State, plan: GpuPlan, gpus: tuple[Gpu, ...]) -> None:
+    """Draw the row below the lines: how many are not visible, and what is wrong with which of them, the worst first."""
+    column = grid.put(area.row, area.column, hidden_text(state.theme, *plan.hidden), "label", area.columns)
+    end = area.column + area.columns
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for at, part in (*plan.entries[: plan.first], *plan.entries[plan.first + len(plan.places) :]):
+        gpu = gpus[at] if part is None else gpus[at].instances[part]
+        name = label(gpus[at]) if part is None else f"{label(gpus[at])}:{label(gpu)}"
+        wrong.setdefault(worst(gpu, _notes(state, gpu), state.theme), []).append(name)
+    wrong.pop(("", ""), None)
+    for (text, style), names in sorted(wrong.items(), key=lambda each: each[0][1] != "critical"):
+        for told in (f"{ranges(names)} {text}", f"{len(names)} {text}" if len(names) > 1 else ""):
+            if told and column + 2 + width(told) <= end:
+                column = grid.put(area.row, column + 2, told, style)
+                break
+
+
+def _notes(state: State, gpu: Gpu, clock: bool = True) -> list[Note]:
+    """Return what the numbers of a GPU do not say: remarks of the moment, what limits it, video engines in use."""
+    return [*remarks(gpu, clock=clock, decimal=state.settings.decimal), *_limit(state, gpu), *_engines(gpu)]
+
+
+def _limit(state: State, gpu: Gpu) -> list[Note]:
+    """Return in a few words what limits a GPU or MIG instance; nothing where that is not known, or where a remark says it already."""
+    verdict = None if state.back else next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
+    if verdict is None or verdict.key in QUIET or verdict.key in _REMARKED:
+        return []
+    return [(short(verdict), verdict_style(verdict), narrow(short(verdict)))]
+
+
+def _engines(gpu: Gpu) -> list[Note]:
+    """Return the use of the video engines, only where they are used: most GPUs here never touch them."""
+    shares = (("enc", gpu.encoder_utilization), ("dec", gpu.decoder_utilization), ("video", gpu.video_utilization))
+    return [(text := f"{name} {share:.0f}%", "busy", text) for name, share in shares if share]
+
+
+def _who(grid: Grid, row: int, column: int, room: int, state: State, notes: Sequence[Note], gpu: Gpu) -> None:
+    """Write notes and owners, as many as fit into `room` cells."""
+    for text, style in notes_and_owners(gpu, notes, room, state.theme, state.settings.decimal):
+        column = grid.put(row, column, text, style)
+
+
+def _mark(gpu: Gpu, state: State) -> str:
+    """Return the style of a GPU's number: the one under the cursor, whose charts are shown, stands out."""
+    return "selected" if state.chart_gpu is not None and gpu.index == state.chart_gpu else "accent"
+
+
+def _fade(grid: Grid, area: Area) -> None:
+    """Take the colours out of an area: what it shows is no longer so."""
+    for row in range(area.row, area.end):
+        grid.restyle(row, area.column, area.columns, "faint")
+
+
+def _corner(grid: Grid, area: Area, text: str) -> None:
+    """Write at the right end of the first row; a word that stands there goes as a whole."""
+    start = area.column + max(0, area.columns - len(text) - 1)
+    while start > area.column and grid.chars[area.row][start] != " ":
+        start -= 1
+    end = area.column + area.columns
+    draw(grid, area.row, start, f"{text:>{end - start}}", "warn")
+
+
+def _gauge(grid: Grid, row: int, column: int, state: State, share: float | None, cells: int, style: str) -> int:
+    """Draw a bar of a percentage and return the column after it."""
+    cells = max(0, cells)
+    filled, empty = state.theme.bar(None if share is None else share / 100, cells)
+    end = draw(grid, row, column, filled, style)
+    shades = state.theme.shaded(style, cells) if filled else None
+    if shades is not None and 0 <= row < grid.rows and 0 <= column < end:
+        grid.styles[row][column:end] = shades[: end - column]
+    return draw(grid, row, end, empty, "track")
+
+
+def _percent(share: float | None) -> str:
+    """Return a percentage, short: 97%."""
+    return MISSING if share is None else f"{share:.0f}%"
+
+
+def hidden_text(theme: Theme, above: int, below: int) -> str:
+    """Return how many lines are above and below what is visible: ↑3 ↓40 more."""
+    marks = ((theme.glyph("↑", "^"), above), (theme.glyph("↓", "v"), below))
+    return " ".join([*(f"{mark}{count}" for mark, count in marks if count > 0), "more"])

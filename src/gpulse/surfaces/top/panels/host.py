@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ....model.catalog import Host
     from ....screen.grid import Grid
-    from ..area import Area
+    from ..layout import Area
     from ..state import State
 
     Piece = tuple[str, str]

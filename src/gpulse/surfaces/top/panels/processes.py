@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....model.snapshot import Snapshot
     from ....present.line import Line
     from ....screen.grid import Grid
-    from ..area import Area
+    from ..layout import Area
     from ..processes import ProcessRow
     from ..state import State
 

@@ -1,0 +1,212 @@
+"""The single rows of the screen: header, model servers, what is wrong now, events, and the bottom line."""
+
+from __future__ import annotations
+
+from ....present.concerns import headline
+from ....present.events import event_style, event_text
+from ....present.quantities import clock_text, elapsed_text, number_text
+from ....present.serving import place_text, serving_pieces
+from ....present.text import clean, fit, width
+from ....present.words import short_name
+from ....screen.grid import draw
+from ....units import duration_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ....screen.grid import Grid
+    from ....sources.replay.source import Position
+    from ..layout import Area
+    from ..state import State
+
+    Hints = Sequence[tuple[str, str]]
+
+_LONGEST_LINE = 60
+_LONGEST_FILTER = 28
+
+
+def paint_header(grid: Grid, area: Area, state: State) -> None:
+    """Draw the machine at the left and the time at the right; a moment that is not now is said aloud and never left out."""
+    if area.rows <= 0 or area.columns <= 0:
+        return
+    end = area.column + area.columns
+    loud, quiet = _moment(state)
+    column = end
+    if quiet and len(quiet) + (len(loud) + 3 if loud else 0) < area.columns:
+        column = end - len(quiet)
+        grid.put(area.row, column, quiet, "label")
+    if loud:
+        column = max(area.column, column - len(loud) - (3 if column < end else 2))
+        grid.put(area.row, column, f" {loud} ", "loud", area.columns)
+    _machine(grid, area, state, column - 1 - area.column)
+
+
+def _machine(grid: Grid, area: Area, state: State, room: int) -> None:
+    sample = state.shown
+    if sample is None or room <= 0:
+        return
+    dot, names = state.theme.glyph(" · ", " | "), {short_name(gpu) for gpu in sample.gpus}
+    gpus = f"{len(sample.gpus)} GPUs" if sample.gpus else "no GPU"
+    if len(names) == 1:
+        gpus = (
+            names.pop() if len(sample.gpus) == 1 else f"{len(sample.gpus)} {state.theme.glyph('×', 'x')} {names.pop()}"
+        )
+    facts = ["read only", gpus] if state.readonly else [gpus]
+    for word, key in (("driver", "version"), ("CUDA", "cuda")):
+        facts += [f"{word} {clean(sample.driver[key])}"] if key in sample.driver else []
+    column = grid.put(area.row, area.column, clean(sample.host.name or "gpulse"), "title", room)
+    for fact in facts:
+        if column - area.column + width(dot + fact) <= room:
+            column = grid.put(area.row, column, dot, "faint")
+            column = grid.put(area.row, column, fact, "label")
+
+
+def _moment(state: State) -> tuple[str, str]:
+    """Return what must be said aloud about the moment shown, and the clock."""
+    clock = clock_text(state.shown.time if state.shown else state.now)
+    words = _playing(state.position, state.theme.glyph("×", "x")) if state.position else []
+    if state.paused:
+        words.append("PAUSED")
+    if state.back > 0:
+        words.append(f"{duration_text(state.back)} ago")
+    if not words and (old := state.stale):
+        words.append(f"NO NEW DATA: {old}")
+    return (f"{'  '.join(words)}  {clock}", "") if words else ("", clock)
+
+
+def _playing(position: Position, times: str) -> list[str]:
+    """Return where a recording is, of how much, and how it goes."""
+    total = "..." if position.total is None else elapsed_text(int(position.total + 1e-6))
+    speed = "max" if position.speed is None else f"{times}{number_text(position.speed)}"
+    # the tenths matter to those who step; while it plays they would only make the line jump
+    moment = position.moment if position.paused else int(position.moment + 1e-6)
+    words = [f"REPLAY {elapsed_text(moment)}/{total} {speed}"]
+    if position.ended:
+        return [*words, "end of the recording"]
+    return [*words, "PAUSED"] if position.paused else words
+
+
+def paint_problems(grid: Grid, area: Area, state: State) -> None:
+    """Draw what is wrong now."""
+    if area.rows:
+        grid.line(area.row, area.column, headline(state.concerns, state.columns, "(y: why)"))
+
+
+def paint_serving(grid: Grid, area: Area, state: State) -> None:
+    """Draw as many model servers as there are rows, led by the numbers of their GPUs; of each what fits, the most important first."""
+    sample = state.shown
+    if area.rows <= 0 or sample is None:
+        return
+    places = [place_text(server, sample.gpus) for server in sample.serving]
+    widest = max((width(place) for place in places), default=0)
+    dot = state.theme.glyph(" · ", " | ")
+    for row, (server, place) in enumerate(zip(sample.serving[: area.rows], places, strict=False), area.row):
+        grid.put(row, area.column, place, "accent", area.columns)
+        column = area.column + widest + 1
+        for at, (text, style) in enumerate(serving_pieces(server)):
+            if at:
+                if column + len(dot) + width(text) > area.column + area.columns:
+                    break
+                column = grid.put(row, column, dot, "label")
+            column = grid.put(row, column, text, style, area.column + area.columns - column)
+
+
+def paint_events(grid: Grid, area: Area, state: State) -> None:
+    """Draw the events up to the moment on screen, newest first, with their age then."""
+    if area.rows <= 0:
+        return
+    column = area.column
+    past = state.back > 0 and state.shown is not None
+    now = state.shown.time if past and state.shown is not None else state.now
+    for event in state.events:
+        if past and event.time > now:
+            continue
+        age, text = f"{duration_text(now - event.time)} ago ", event_text(event)
+        if column > area.column and column + len(age) + width(text) > area.columns:
+            break  # an older event is left out rather than cut
+        column = grid.put(area.row, column, age, "faint", area.columns - column)
+        text = fit(text, area.columns - column, state.theme.more)
+        column = grid.put(area.row, column, text, event_style(event)) + 3
+
+
+def paint_footer(grid: Grid, area: Area, state: State, hints: Hints) -> None:
+    """Draw the filter while it is typed, else the message, else the keys that fit, behind the timeline if there is one."""
+    if area.rows <= 0 or area.columns <= 0:
+        return
+    if state.dialog == "filter":
+        _filter(grid, area, state)
+    elif state.message:
+        grid.put(area.row, area.column, fit(state.message, area.columns, state.theme.more), "warn")
+    else:
+        column = area.column
+        for text, style in (pieces := _timeline(area, state)):
+            column = draw(grid, area.row, column, text, style)
+        for start, key, word, style in _placed(area, state, hints, column + (3 if pieces else 0)):
+            grid.put(area.row, grid.put(area.row, start, key, "accent") + 1, word, style)
+
+
+def key_at(area: Area, state: State, hints: Hints, column: int) -> str:
+    """Return the key whose hint is in a column of the screen, or nothing."""
+    if state.dialog == "filter" or state.message:
+        return ""
+    pieces = _timeline(area, state)
+    start = min(area.columns, sum(len(text) for text, _ in pieces)) + 3 if pieces else 0
+    for at, key, word, _ in _placed(area, state, hints, area.column + start):
+        if at <= column < at + width(key) + 1 + width(word):
+            return key
+    return ""
+
+
+def _placed(area: Area, state: State, hints: Hints, column: int) -> list[tuple[int, str, str, str]]:
+    """Return the hints that fit whole: column, key, label and style. The last one, quit, always has its place.
+
+    The active filter stands instead of its word: it hides processes, so it must be seen.
+    """
+    found: list[tuple[int, str, str, str]] = []
+    end = area.column + area.columns
+    for at, (key, word) in enumerate(hints):
+        style = "label"
+        if word == "filter" and state.filter:
+            word, style = fit(state.theme.spelled(clean(state.filter)), _LONGEST_FILTER, state.theme.more), "warn"
+        last = at == len(hints) - 1
+        rest = 0 if last else width(hints[-1][0]) + 1 + width(hints[-1][1]) + 2
+        cells = width(key) + 1 + width(word)
+        if column + cells + rest <= end:
+            found.append((column, key, word, style))
+            column += cells + 2
+    return found
+
+
+def _filter(grid: Grid, area: Area, state: State) -> None:
+    """Draw the line being typed with a cursor at its end; of a long one the end is kept, which is where one types."""
+    column = grid.put(area.row, area.column, "filter: ", "accent", area.columns)
+    room = max(0, area.column + area.columns - column - 1)
+    text = state.editing
+    while width(text) > room:
+        text = text[1:]
+    column = grid.put(area.row, column, text, "", room)
+    column = draw(grid, area.row, column, state.theme.glyph("█", "_"), "accent") + 2
+    hint = "Enter apply  Esc cancel"
+    if column + len(hint) <= area.column + area.columns and len(state.editing) < room // 2:
+        draw(grid, area.row, area.column + area.columns - len(hint), hint, "label")
+
+
+def _timeline(area: Area, state: State) -> list[tuple[str, str]]:
+    """Return the timeline if the screen is not live: a recording, or from the oldest sample kept to now, with a mark at the one shown."""
+    if state.position is not None and state.position.total:  # the header says the times
+        share, cells = state.position.moment / state.position.total, max(6, min(_LONGEST_LINE, area.columns // 4))
+        before = after = ""
+    elif state.back > 0:
+        moments = state.history.moments()
+        newest = state.live.time if state.live else moments[-1] if moments else state.now
+        oldest = min(moments[0] if moments else newest, newest - state.back)
+        share = (newest - state.back - oldest) / max(1e-9, newest - oldest)
+        cells = max(6, min(_LONGEST_LINE, area.columns // 2) - 15)
+        before, after = f"{clock_text(oldest)} ", " now"
+    else:
+        return []
+    rule, knob = state.theme.glyph("─", "-"), state.theme.glyph("●", "O")
+    at = min(cells - 1, max(0, round((cells - 1) * share)))
+    line = [(before, "label"), (rule * at + knob, "accent"), (rule * (cells - 1 - at), "border"), (after, "label")]
+    return [(text, style) for text, style in line if text]
