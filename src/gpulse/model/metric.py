@@ -80,7 +80,9 @@ class Metric:
         self.key = name
 
     def __get__(self, reading: Any, owner: Any) -> Any:
-        return self if reading is None else reading.get(self.key)
+        return (
+            self if reading is None else reading._values.get(self.key)
+        )  # `get`, without a call: a screen reads 2,000 a second
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.key}>"

@@ -16,6 +16,10 @@ _ASCII = {
 }  # fmt: skip
 
 
+_WIDTHS: dict[str, int] = {}  # of texts that are not ASCII: screens ask for the same ones again and again
+_MOST_WIDTHS = 2000
+
+
 class Untrusted(str):
     """Text that a process, a driver or a training program chose: shown as it is, never interpreted as markup."""
 
@@ -46,16 +50,20 @@ def width(text: str) -> int:
     """Return how many terminal cells a text takes: wide characters two, combining ones none."""
     if text.isascii():
         return len(text)
+    found = _WIDTHS.get(text)
+    if found is None:
+        if len(_WIDTHS) > _MOST_WIDTHS:
+            _WIDTHS.clear()
+        found = _WIDTHS[text] = sum(map(_cells, text))
+    return found
+
+
+def _cells(char: str) -> int:
     import unicodedata
 
-    return sum(
-        0
-        if unicodedata.category(char) in ("Mn", "Me", "Cf")
-        else 2
-        if unicodedata.east_asian_width(char) in "WF"
-        else 1
-        for char in text
-    )
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def fit(text: str, cells: int, more: str = "…") -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import compress, groupby
+from operator import ne
+
 from ..present.text import clean, width
 
 TYPE_CHECKING = False
@@ -128,15 +131,13 @@ def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
         for start, end in _runs(old.chars[row], old.styles[row], chars, styles):
             out.append(f"\x1b[{row + 1};{start + 1}H")
             at = start
-            while at < end:
-                run = at + 1
-                while run < end and styles[run] == styles[at]:
-                    run += 1
-                if styles[at] != style:
-                    out.append(theme.switch(styles[at]))
-                    style = styles[at]
-                out.append("".join(chars[at:run]))
-                at = run
+            for wanted, run in groupby(styles[start:end]):
+                cells = len(list(run))
+                if wanted != style:
+                    out.append(theme.switch(wanted))
+                    style = wanted
+                out.append("".join(chars[at : at + cells]))
+                at += cells
     if style:
         out.append(theme.switch(""))
     return f"{_BEGIN}{''.join(out)}{_END}" if out else ""
@@ -144,8 +145,10 @@ def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
 
 def _runs(old_chars: list[str], old_styles: list[str], chars: list[str], styles: list[str]) -> list[tuple[int, int]]:
     """Return the changed spans of a row: near ones are joined, and none splits a wide character."""
-    cells = enumerate(zip(chars, old_chars, styles, old_styles, strict=True))
-    changed = [at for at, (char, old_char, style, old_style) in cells if char != old_char or style != old_style]
+    # compared without a loop in Python: a chart changes whole rows at every sample
+    changed = list(compress(range(len(chars)), map(ne, chars, old_chars)))
+    if styles != old_styles:
+        changed = sorted({*changed, *compress(range(len(chars)), map(ne, styles, old_styles))})
     runs: list[list[int]] = []
     for at in changed:
         if runs and at - runs[-1][1] <= _NEAR:

@@ -69,8 +69,8 @@ def paint(grid: Grid, area: Area, state: State) -> None:
 
 def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
     """Draw bars for use, memory and activity, who uses it, MIG instances, and a chart where the card is tall enough."""
-    below = _card_title(grid, area, state, gpu, old)
     words, style = silence(gpu, state.shown.time if state.shown else 0.0)
+    below = _card_title(grid, area, state, gpu, old, bool(words))
     if words:
         grid.put(area.row + 1, area.column, fit(words, area.columns, state.theme.more), style)
         return
@@ -100,10 +100,9 @@ def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
         charts.paint_gpu(grid, Area(row, area.column, area.end - row - 1, area.columns), state, gpu)
 
 
-def _card_title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> list[Note]:
+def _card_title(grid: Grid, area: Area, state: State, gpu: Gpu, old: str, mute: bool) -> list[Note]:
     """Draw number and name at the left, heat and power at the right, a rule between; return the notes that found no room."""
     theme, row, end = state.theme, area.row, area.column + area.columns
-    mute = bool(silence(gpu, 0.0)[0])
     told = [] if mute else _notes(state, gpu, clock=False)
     facts = []
     if not mute:

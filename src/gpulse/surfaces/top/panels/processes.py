@@ -9,13 +9,16 @@ from ....present.cells import MISSING, value_text
 from ....present.line import wrapped_lines
 from ....present.text import clean, fit, fit_name, pad, width
 from ....present.words import GAPS, heading, problem_text
+from ....screen.grid import draw
 from ....units import BYTES, SECOND
 from ..processes import all_rows, filter_text, pids, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ....model.metric import Value
     from ....model.snapshot import Snapshot
     from ....present.line import Line
+    from ....present.theme import Theme
     from ....screen.grid import Grid
     from ..layout import Area
     from ..processes import ProcessRow
@@ -36,6 +39,8 @@ _DISPENSABLE = (
     "name", "host_memory", "container", "running_time", "job", "cpu_percent", "sm_utilization", "user", "gpu",
     "memory_used", "pid",
 )  # fmt: skip
+_STYLES = {"gpu": "accent", "command": "label", "user": "user"}
+_MOST_TEXTS = 20_000
 _WHY = {**GAPS, "skipped": "not recorded"}
 
 
@@ -228,23 +233,40 @@ def _row(
     if row.pid in state.tagged:
         grid.put(at, area.column + 1, state.theme.glyph("●", "*"), whole or "accent", area.columns - 1)
     for column in columns:
-        text, style = _cell(row, column.key, state)
-        cut = fit_name if column.key in _NAMES else fit
-        text = cut(state.theme.spelled(clean(text)), column.cells, state.theme.more)
-        text = pad(text, column.cells, column.right)
-        grid.put(at, area.column + column.start, text, whole or style, column.cells)
+        key, style = column.key, _STYLES.get(column.key, "calm")
+        if key == "gpu":
+            value: Value | None = row.gpu
+        elif key == "command":
+            value = _command(row, state)
+        elif (value := row.process.get(key)) is None:
+            value, style = ("", "") if row.head or row.launcher else (None, "faint")
+        text = _CellTexts.text(column, value, state)
+        if text.isascii():
+            draw(grid, at, area.column + column.start, text, whole or style)
+        else:
+            grid.put(at, area.column + column.start, text, whole or style, column.cells)
 
 
-def _cell(row: ProcessRow, key: str, state: State) -> tuple[str, str]:
-    if key == "gpu":
-        return row.gpu, "accent"
-    if key == "command":
-        return _command(row, state), "label"
-    value = row.process.get(key)
-    if (row.head or row.launcher) and value is None:
-        return "", ""
-    text = value_text(PROCESS_METRICS[key], value, state.settings.decimal)
-    return text, "faint" if value is None else "user" if key == "user" else "calm"
+class _CellTexts:
+    """Cells as they were written last: most values are the same at every sample, and writing one takes seven calls."""
+
+    made_for: tuple[Theme | None, bool] = (None, False)
+    texts: dict[tuple[str, int, object], str] = {}
+
+    @classmethod
+    def text(cls, column: ProcessColumn, value: Value | None, state: State) -> str:
+        """Return a value as text, cut and filled to the cells of its column."""
+        theme, decimal = cls.made_for
+        if theme is not state.theme or decimal is not state.settings.decimal or len(cls.texts) > _MOST_TEXTS:
+            cls.made_for, cls.texts = (state.theme, state.settings.decimal), {}
+        key = column.key
+        found = cls.texts.get((key, column.cells, value))
+        if found is None:
+            theme = state.theme
+            text = value if isinstance(value, str) else value_text(PROCESS_METRICS[key], value, state.settings.decimal)
+            text = (fit_name if key in _NAMES else fit)(theme.spelled(clean(text)), column.cells, theme.more)
+            found = cls.texts[key, column.cells, value] = pad(text, column.cells, column.right)
+        return found
 
 
 def _command(row: ProcessRow, state: State) -> str:
