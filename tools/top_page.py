@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpulse.model.process_filter import FILTER_HELP
 from gpulse.surfaces.top.actions import help_table
-from gpulse.surfaces.top.replay import REPLAY
+from gpulse.surfaces.top.feeds import REPLAY
 
 _INTRO = """\
 # The live screen

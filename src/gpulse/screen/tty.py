@@ -1,4 +1,4 @@
-"""The terminal: in raw mode while the screen is open, and always restored."""
+"""The terminal: in raw mode while the screen is open and always restored; its bytes as keys and mouse events."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import select
 import signal
 import termios
 import tty
+from codecs import getincrementaldecoder
 
 from ..present.terminal import answered_background
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -156,37 +158,26 @@ _SEQUENCE = re.compile(
 _UNFINISHED = re.compile(r"\x1b(?:\[<[0-9;]*|\[\[?|\[[0-9;?]*[ -/]*|O|\][^\x07\x1b]{0,99}\x1b?)?$")
 
 
-class KeyEvent:
+class KeyEvent(Value, frozen=True):
     """A key by name (`up`, `f5`, `ctrl-l`, `a`), or with `mouse` press, release, drag, wheelup or wheeldown at a cell.
 
     The key `dark-background` or `light-background` is the terminal's answer to the query for its background.
     """
 
-    __slots__ = ("column", "key", "mouse", "row")
-
-    def __init__(self, key: str = "", mouse: str = "", column: int = 0, row: int = 0) -> None:
-        self.key = key
-        self.mouse = mouse
-        self.column = column
-        self.row = row
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyEvent) and all(
-            getattr(self, name) == getattr(other, name) for name in self.__slots__
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.key, self.mouse, self.column, self.row))
+    key: str = ""
+    mouse: str = ""
+    column: int = 0
+    row: int = 0
 
     def __repr__(self) -> str:
-        return f"KeyEvent({self.key or self.mouse}@{self.column},{self.row})" if self.mouse else f"KeyEvent({self.key})"
+        return f"KeyEvent({self.mouse}@{self.column},{self.row})" if self.mouse else f"KeyEvent({self.key})"
 
 
 class Keyboard:
     """Parses bytes into events; an incomplete sequence is kept until the rest arrives or `flush` is called."""
 
     def __init__(self) -> None:
-        self._bytes = b""
+        self._decoder = getincrementaldecoder("utf-8")("replace")  # a character may be split between two reads
         self._text = ""
 
     @property
@@ -196,12 +187,7 @@ class Keyboard:
 
     def feed(self, data: bytes) -> list[KeyEvent]:
         """Add bytes and return the complete events."""
-        self._bytes += data
-        whole = self._bytes.decode("utf-8", "ignore")
-        tail = len(self._bytes) - _complete(self._bytes)
-        whole = self._bytes[: len(self._bytes) - tail].decode("utf-8", "replace")
-        self._bytes = self._bytes[len(self._bytes) - tail :]
-        self._text += whole
+        self._text += self._decoder.decode(data)
         return self._take(False)
 
     def flush(self) -> list[KeyEvent]:
@@ -225,18 +211,6 @@ class Keyboard:
                 events.append(KeyEvent("escape"))
                 self._text = self._text[1:]
         return events
-
-
-def _complete(data: bytes) -> int:
-    """Return how many bytes form complete characters: a UTF-8 character may be split between two reads."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:
-            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(data) - back if needed > back else len(data)
-        if byte < 0x80:
-            break
-    return len(data)
 
 
 def _key(char: str) -> str:

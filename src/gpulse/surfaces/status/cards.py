@@ -47,14 +47,20 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
     words, style = silence(gpu, now)
     if words:
         return [title.add(f"  {words}", style)]
-    left = [
-        _gauge_line(name, gpu, metric, theme, columns)
-        for name, metric in _NAMES
-        if metric is Gpu.utilization or has(gpu, metric)
-    ]
-    left.append(_memory_line(gpu, theme, columns))
+    left = []
+    for name, metric in _NAMES:
+        if metric is Gpu.utilization or has(gpu, metric):
+            value = gpu.get(metric.key)
+            share = value if isinstance(value, (int, float)) else None
+            style = share_style(share)
+            left.append(
+                _bar_line(name, share, style, theme, columns).add(value_text(metric, value), style, 6, right=True)
+            )
+    memory = _bar_line("memory", gpu.memory_percent, memory_style(gpu), theme, columns)
+    left.append(memory.add(part_of_whole(gpu.memory_used, gpu.memory_total), "calm", 16, right=True))
     if gpu.power_draw is not None and gpu.power_limit:
-        left.append(_power_line(gpu, theme, columns))
+        draw = _bar_line("power", 100 * gpu.power_draw / gpu.power_limit, "chart3", theme, columns)
+        left.append(draw.add(power(gpu), "calm", 16, right=True))
     right = _side(gpu, theme)
     for line, side in zip(left, right, strict=False):
         line.to(columns - _SIDE).extend(side)
@@ -66,26 +72,9 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
     return [*lines, *(_part_line(part, theme, columns) for part in gpu.instances)]
 
 
-def _gauge_line(name: str, gpu: Gpu, metric: Number, theme: Theme, columns: int) -> Line:
-    value = gpu.get(metric.key)
-    share = value / 100 if isinstance(value, (int, float)) else None
-    style = share_style(None if share is None else share * 100)
-    line = Line().add("   ").add(name, "label", 8).extend(gauge(theme, share, _bar_cells(columns), style))
-    return line.add(" ").add(value_text(metric, value), style, 6, right=True)
-
-
-def _memory_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
-    share = None if gpu.memory_percent is None else gpu.memory_percent / 100
-    line = (
-        Line().add("   ").add("memory", "label", 8).extend(gauge(theme, share, _bar_cells(columns), memory_style(gpu)))
-    )
-    return line.add(" ").add(part_of_whole(gpu.memory_used, gpu.memory_total), "calm", 16, right=True)
-
-
-def _power_line(gpu: Gpu, theme: Theme, columns: int) -> Line:
-    share = (gpu.power_draw or 0.0) / (gpu.power_limit or 1.0)
-    line = Line().add("   ").add("power", "label", 8).extend(gauge(theme, share, _bar_cells(columns), "chart3"))
-    return line.add(" ").add(power(gpu), "calm", 16, right=True)
+def _bar_line(name: str, percent: float | None, style: str, theme: Theme, columns: int) -> Line:
+    bar = gauge(theme, None if percent is None else percent / 100, _bar_cells(columns), style)
+    return Line().add("   ").add(name, "label", 8).extend(bar).add(" ")
 
 
 def _part_line(part: Gpu, theme: Theme, columns: int) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...value import Value
 from .signals import USUAL
 from .state import SPANS, State
 
@@ -19,20 +20,13 @@ _FOCUSED = {
 }
 
 
-class Action:
+class Action(Value):
     """An action and its keys: `what` is its description for the help, `hint` its label in the bottom line, if any."""
 
-    __slots__ = ("hint", "keys", "run", "what")
-
-    def __init__(self, keys: tuple[str, ...], what: str, run: Callable[[State], str | None], hint: str = "") -> None:
-        self.keys = keys
-        self.what = what
-        self.run = run
-        self.hint = hint
-
-
-def _quit(state: State) -> str:
-    return "quit"
+    keys: tuple[str, ...]
+    what: str
+    run: Callable[[State], str | None]
+    hint: str = ""
 
 
 def _dialog(name: str) -> Callable[[State], str | None]:
@@ -217,7 +211,7 @@ ACTIONS = (
     Action(("end", "G"), "", _move("end")),
     Action(("escape",), "close; clear filter and tags", _escape),
     Action(("ctrl-l",), "redraw", _move("redraw")),
-    Action(("f10", "q", "ctrl-c"), "quit", _quit, "quit"),
+    Action(("f10", "q", "ctrl-c"), "quit", _move("quit"), "quit"),
 )
 BY_KEY = {key: action for action in ACTIONS for key in action.keys}
 
@@ -236,24 +230,20 @@ def help_lines(recording: bool = False) -> list[tuple[str, str]]:
     """Return the lines of the help: the keys, then the words of a filter."""
     from ...model.process_filter import FILTER_HELP
 
-    filters = [("/ words", "filter: every word must match a process"), *FILTER_HELP]
-    return [*help_table(recording), *((word, meaning) for word, meaning in filters)]
+    return [*help_table(recording), ("/ words", "filter: every word must match a process"), *FILTER_HELP]
 
 
 def hints(recording: bool = False) -> list[tuple[str, str]]:
     """Return key and label of the actions shown in the bottom line."""
-    return [
-        (action.keys[0].upper() if action.keys[0].startswith("f") else action.keys[0], action.hint)
-        for action in _now(recording)
-        if action.hint
-    ]
+    shown = [(action.keys[0], action.hint) for action in _now(recording) if action.hint]
+    return [(key.upper() if key.startswith("f") else key, hint) for key, hint in shown]
 
 
 def _now(recording: bool) -> tuple[Action, ...]:
     """Return the current actions, each with the keys that no earlier action has taken."""
     if not recording:
         return ACTIONS
-    from .replay import REPLAY
+    from .feeds import REPLAY
 
     taken = {key for action in REPLAY for key in action.keys}
     left = [(action, tuple(key for key in action.keys if key not in taken)) for action in ACTIONS]

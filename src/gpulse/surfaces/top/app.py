@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ...screen.grid import Grid
-    from .replay import ReplayFeed
+    from .feeds import ReplayFeed
     from .state import ScreenSettings, State
 
 _ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
@@ -106,7 +106,7 @@ class App:
                 self._past = Recall(self._state.history.keys, tty.wake)
                 self._stack = LiveStack(tty.wake)
             return LiveFeed(self._sampler, self._state, tty.wake)
-        from .replay import ReplayFeed
+        from .feeds import ReplayFeed
 
         self._state.player = player
         return ReplayFeed(self._sampler, self._state, player)

@@ -6,6 +6,7 @@ import os
 
 from ...sources.files import read_bytes
 from ...sources.processes import parse_stat
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,17 +55,11 @@ def signal_number(name: str) -> int:
     return int(getattr(signal, f"SIG{name}"))
 
 
-class Target:
+class Target(Value):
     """A process as it was when selected: `started` is the result of `identify` at that time."""
 
-    __slots__ = ("pid", "started")
-
-    def __init__(self, pid: int, started: float | None) -> None:
-        self.pid = pid
-        self.started = started
-
-    def __repr__(self) -> str:
-        return f"Target({self.pid}, {self.started})"
+    pid: int
+    started: float | None
 
 
 def identify(pid: int) -> float | None:

@@ -12,8 +12,8 @@ from gpulse.model.select import EVERYTHING
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.replay.source import Player, Position, ReplaySource
 from gpulse.surfaces.top.actions import ACTIONS, action_for, help_table, hints
+from gpulse.surfaces.top.feeds import REPLAY, ReplayFeed
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.replay import REPLAY, ReplayFeed
 from gpulse.surfaces.top.state import ScreenSettings, State
 from tests.unit.recordings import frames, numbers, text_of, write
 from tests.unit.surfaces.top.screens import painted, screen

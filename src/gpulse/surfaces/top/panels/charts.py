@@ -11,6 +11,7 @@ from ....present.text import fit, width
 from ....present.words import degrees
 from ....screen.grid import draw
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
+from ....value import Value
 from ..history import mean, traces
 from ..layout import Area, split
 from ..state import SPANS
@@ -84,9 +85,8 @@ class Chart:
 
     def at(self, moment: float) -> float:
         """Return the value at a moment: the last of its slot, NaN where there is none."""
-        slot = self.slots[
-            max(0, min(self.count - 1, int(moment // self.slot) - int(self.end // self.slot) - 1 + self.count))
-        ]
+        place = int(moment // self.slot) - int(self.end // self.slot) - 1 + self.count
+        slot = self.slots[max(0, min(self.count - 1, place))]
         return _NAN if slot is None else slot[2]
 
     def now(self) -> float:
@@ -214,13 +214,8 @@ def _scale(grid: Grid, chart: Chart, state: State) -> None:
     if plot.rows >= (5 if plot.rows % 2 else 8):
         marks[plot.row + plot.rows // 2] = (chart.low + chart.high) / 2
     for row, value in marks.items():
-        draw(
-            grid,
-            row,
-            chart.area.column,
-            f"{_bare(chart.metric, value, state):>{_AXIS - 1}}"[: _AXIS - 1],
-            "faint",
-        )
+        text = f"{_bare(chart.metric, value, state):>{_AXIS - 1}}"[: _AXIS - 1]
+        draw(grid, row, chart.area.column, text, "faint")
 
 
 def _times(grid: Grid, chart: Chart, state: State) -> None:
@@ -265,10 +260,9 @@ def _round_up(value: float, binary: bool) -> float:
     """Return the next round number, so that a scale changes seldom."""
     if not 0 < value < 1e300:
         return 1.0
-    base = 1024.0 if binary else 1.0
     unit = 1.0
-    while binary and value / unit >= base:
-        unit *= base
+    while binary and value / unit >= 1024.0:
+        unit *= 1024.0
     step = 1.0
     while value / unit / step > 10:
         step *= 10
@@ -285,25 +279,15 @@ def _number(value: object) -> float:
 _INSTEAD = ("power_draw", "temperature", "clock_sm", "memory_percent", "memory_used")
 # The color of a metric is the same in bars, charts and the view of a GPU.
 _STYLES = {
-    "utilization": "busy",
-    "activity": "busy",
-    "engines": "busy",
-    "memory": "memory",
-    "power": "chart3",
-    "thermal": "chart3",
-    "clocks": "chart3",
-    "links": "chart4",
-}
+    "memory": "memory", "power": "chart3", "thermal": "chart3", "clocks": "chart3", "links": "chart4"
+}  # fmt: skip
 
 
-class ChartChoice:
+class ChartChoice(Value):
     """A metric to draw; `note` says which other metric it replaces and why, or is empty."""
 
-    __slots__ = ("metric", "note")
-
-    def __init__(self, metric: Metric, note: str = "") -> None:
-        self.metric = metric
-        self.note = note
+    metric: Metric
+    note: str = ""
 
 
 def metric_style(metric: Metric) -> str:

@@ -56,12 +56,8 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
     memory = part_of_whole(host.memory_used, host.memory_total, decimal)
     facts.append(_gauge("memory" if bar else "mem", share, memory, _pressure(share), bar, state))
     if host.load:
-        facts.append(
-            [
-                ("load ", "label"),
-                (" ".join(f"{value:5.1f}" for value in host.load[: 3 if columns >= 150 else 1]), "calm"),
-            ]
-        )
+        loads = " ".join(f"{value:5.1f}" for value in host.load[: 3 if columns >= 150 else 1])
+        facts.append([("load ", "label"), (loads, "calm")])
     if host.iowait is not None:
         style = "warn" if host.iowait >= 20 else "calm"
         facts.append([("iowait ", "label"), (f"{_percent(host.iowait):>4}", style)])

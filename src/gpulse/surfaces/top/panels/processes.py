@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ....model.catalog import PROCESS_METRICS
 from ....model.metric import Number
 from ....model.process_filter import ProcessFilter
@@ -58,25 +60,17 @@ class ProcessColumn:
         # room for the mark of the sorted column, so that sorting by another one moves nothing; on the left it takes the gap
         self.cells = max(cells, width(self.title) + (1 if self.right else 0))
 
-    def __repr__(self) -> str:
-        return f"ProcessColumn({self.key} at {self.start}, {self.cells} cells)"
 
-
-class _Mine:
-    name: str | None = None
-
-
+@lru_cache(1)
 def me() -> str:
     """Return the name of the user who looks, or the number where it has no name."""
-    if _Mine.name is None:
-        import os
-        import pwd
+    import os
+    import pwd
 
-        try:
-            _Mine.name = pwd.getpwuid(os.getuid()).pw_name
-        except KeyError:
-            _Mine.name = str(os.getuid())
-    return _Mine.name
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
@@ -278,7 +272,7 @@ def _command(row: ProcessRow, state: State) -> str:
 def _nothing(grid: Grid, area: Area, state: State) -> None:
     if state.shown is None:
         words = "waiting for the first sample"
-    elif filter_text(state).strip() and _any(state.shown):
+    elif filter_text(state).strip() and all_rows(state.shown):
         note = ProcessFilter(filter_text(state)).note
         words = "no process matches the filter" + (f" ({note})" if note else "")
     elif _notes(area, state):
@@ -287,10 +281,6 @@ def _nothing(grid: Grid, area: Area, state: State) -> None:
         words = "no process uses a GPU"
     if area.rows > 1:
         grid.put(area.row + 1, area.column + _MARKS, words, "label", area.columns - _MARKS)
-
-
-def _any(snapshot: Snapshot) -> bool:
-    return any(gpu.processes or any(part.processes for part in gpu.instances) for gpu in snapshot.gpus)
 
 
 def _missing(snapshot: Snapshot | None) -> list[str]:
@@ -327,9 +317,7 @@ def _remark(grid: Grid, area: Area, state: State, columns: list[ProcessColumn], 
         count = f"{len(pids(rows(state.shown, state)))} of {len(pids(all_rows(state.shown))) if state.shown else 0}"
         tail = f", rows {part}" if part else ""
         remarks = [
-            (f"filter {clean(text)}: {count}{tail}", "warn"),
-            (f"filter: {count}{tail}", "warn"),
-            (count, "warn"),
+            (words, "warn") for words in (f"filter {clean(text)}: {count}{tail}", f"filter: {count}{tail}", count)
         ]
     taken = columns[-1].start + min(columns[-1].cells, width(columns[-1].title) + 1) if columns else 0
     for words, style in remarks:
