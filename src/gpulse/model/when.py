@@ -82,39 +82,40 @@ def parse_when(text: str, now: float, latest: bool = False) -> float:
         raise UsageError(f"{text!r} is not a time;", f"write it as {FORMS}.") from None
 
 
+# How a day, week or month is written, what `datetime` needs after that, and an example.
+_CALENDAR = {
+    "month": ("%Y-%m", "", "2026-11"),
+    "week": ("%G-W%V-%u", "-1", "2026-W46"),
+    "day": ("%Y-%m-%d", "", "2026-11-15"),
+}
+
+
 def calendar(word: str, which: str, now: float) -> tuple[float, float]:
     """Return the day, week or month that `which` names: this, last, or as 2026-11-15, 2026-W46, 2026-11; the running one ends now."""
-    year, month, day = time.localtime(now)[:3]
+    today = time.localtime(now)
+    year, month, day, weekday = *today[:3], today.tm_wday
     back = {"this": 0, "": 0, "last": 1}.get(which.lower())
+    if back is None:
+        year, month, day = _date(word, which)
+        back = weekday = 0
     if word == "month":
-        if back is None:
-            year, month = _fields(which, "%Y-%m", "month")[:2]
-            back = 0
         first, after = (_midnight((year, month - back + more, 1)) for more in (0, 1))
-    elif word == "week":
-        weekday = time.localtime(now).tm_wday
-        if back is None:
-            year, month, day = _fields(f"{which}-1", "%G-W%V-%u", "week", which)[:3]
-            weekday = back = 0
-        first, after = (_midnight((year, month, day - weekday - 7 * back + more)) for more in (0, 7))
     else:
-        if back is None:
-            year, month, day = _fields(which, "%Y-%m-%d", "day")[:3]
-            back = 0
-        first, after = (_midnight((year, month, day - back + more)) for more in (0, 1))
+        days = 7 if word == "week" else 1
+        start = day - days * back - (weekday if word == "week" else 0)
+        first, after = (_midnight((year, month, start + more)) for more in (0, days))
     return first, min(after, now) if first < now else after
 
 
-def _fields(text: str, form: str, what: str, shown: str = "") -> Sequence[int]:
+def _date(word: str, text: str) -> tuple[int, int, int]:
     from datetime import datetime  # time.strptime knows no ISO weeks
 
+    form, rest, example = _CALENDAR[word]
     try:
-        return datetime.strptime(text, form).timetuple()[:6]
+        found = datetime.strptime(f"{text}{rest}", form)
     except ValueError:
-        examples = {"month": "2026-11", "week": "2026-W46", "day": "2026-11-15"}
-        raise UsageError(
-            f"{shown or text!r} is not a {what};", f"write it as this, last or {examples[what]}."
-        ) from None
+        raise UsageError(f"{text!r} is not a {word};", f"write it as this, last or {example}.") from None
+    return found.year, found.month, found.day
 
 
 def _day(word: str, now: float) -> tuple[int, int, int] | None:

@@ -16,7 +16,7 @@ from .words import gpus_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..model.stacks import CodeLine
     from ..model.verdict import Concern, Diagnosis, Evidence, Verdict
@@ -59,8 +59,7 @@ def code_block(lines: Sequence[CodeLine], seconds: float, problem: str, columns:
     room = max(40, min(columns, 120)) - _LABEL - _INDENT
     sentence = code_sentence(lines, seconds)
     told = [sentence, *advised(lines)] if sentence else ["The GPU hardly waited for the program."] if lines else []
-    rows = [part for text in [*told, clean(problem)] if text for part in wrap(text, room)]
-    return [_labelled("" if at else "Code").add(row) for at, row in enumerate(rows)]
+    return _rows("Code", (part for text in [*told, clean(problem)] if text for part in wrap(text, room)))
 
 
 def so_far(diagnosis: Diagnosis, columns: int) -> str:
@@ -147,12 +146,9 @@ def _evidence(numbers: Sequence[Evidence], theme: Theme, room: int) -> list[Line
 
 
 def _also(verdict: Verdict, room: int) -> list[Line]:
-    lines = []
-    for at, other in enumerate(verdict.also):
-        share = f" ({100 * other.share:.0f} % of the time)" if other.share < 0.95 else ""
-        for row, text in enumerate(wrap(f"{title(other).rstrip('.')}{share}.", room - _LABEL - _INDENT)):
-            lines.append(_labelled("Also" if at == 0 and row == 0 else "").add(text))
-    return lines
+    shares = [f" ({100 * one.share:.0f} % of the time)" if one.share < 0.95 else "" for one in verdict.also]
+    texts = [f"{title(one).rstrip('.')}{share}." for one, share in zip(verdict.also, shares, strict=True)]
+    return _rows("Also", (row for text in texts for row in wrap(text, room - _LABEL - _INDENT)))
 
 
 def _advice(verdict: Verdict, room: int) -> list[Line]:
@@ -162,6 +158,10 @@ def _advice(verdict: Verdict, room: int) -> list[Line]:
             number = f"{at + 1}. " if row == 0 else "   "
             lines.append(_labelled("Try" if at == 0 and row == 0 else "").add(number, "label").add(part))
     return lines
+
+
+def _rows(label: str, texts: Iterable[str]) -> list[Line]:
+    return [_labelled("" if at else label).add(text) for at, text in enumerate(texts)]
 
 
 def _labelled(label: str) -> Line:
