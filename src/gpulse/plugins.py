@@ -95,19 +95,15 @@ def extra_command(extra: str) -> str:
 
 def install_command(*packages: str, upgrade: bool = False) -> str:
     """Return the shell command that installs packages into the environment of this process."""
+    from importlib.util import find_spec
+
     names = " ".join(shlex.quote(package) for package in packages)
     if "/pipx/venvs/" in sys.prefix:
         return f"pipx inject {'--force ' if upgrade else ''}{os.path.basename(sys.prefix)} {names}"
     flag = "-U " if upgrade else ""
-    if not _has_pip():
+    if find_spec("pip") is None:
         return f"uv pip install --python {shlex.quote(sys.executable)} {flag}{names}"
     return f"{_pip()} install {flag}{names}"
-
-
-def _has_pip() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("pip") is not None
 
 
 def _pip() -> str:

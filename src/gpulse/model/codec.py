@@ -49,10 +49,7 @@ def to_plain(snapshot: Snapshot) -> dict[str, Any]:
         "driver": dict(snapshot.driver),
         "gpus": [_gpu_to_plain(gpu) for gpu in snapshot.gpus],
         "serving": [_with_gaps(server) for server in snapshot.serving],
-        "errors": [
-            {"source": problem.source, "message": problem.message, "remedy": problem.remedy}
-            for problem in snapshot.problems
-        ],
+        "errors": [problem.to_plain() for problem in snapshot.problems],
     }
 
 
@@ -70,7 +67,10 @@ def from_plain(plain: Any) -> Snapshot:
         host=Host(*_values(_mapping(plain.get("host")), HOST_METRICS)),
         driver={str(key): str(value) for key, value in _mapping(plain.get("driver")).items() if value is not None},
         gpus=tuple(_gpu_from_plain(gpu) for gpu in _objects(plain.get("gpus"))),
-        problems=tuple(_problem(entry) for entry in _objects(plain.get("errors"))),
+        problems=tuple(
+            Problem(*(str(entry.get(key, "")) for key in ("source", "message", "remedy")))
+            for entry in _objects(plain.get("errors"))
+        ),
         serving=tuple(Server(*_values(server, SERVER_METRICS)) for server in _objects(plain.get("serving"))),
     )
 
@@ -84,11 +84,11 @@ def time_text(seconds: float) -> str:
 
 def parse_time(text: Any) -> float:
     """Parse RFC 3339 into seconds since 1970; raise RecordingError if it is not a time."""
-    from datetime import datetime  # takes 2 ms, and only recordings need it
+    from datetime import datetime, timezone  # takes 2 ms, and only recordings need it
 
     try:
         moment = datetime.fromisoformat(_six_digits(text.replace("Z", "+00:00").replace("z", "+00:00")))
-        return moment.timestamp() if moment.tzinfo else moment.replace(tzinfo=_utc()).timestamp()
+        return moment.timestamp() if moment.tzinfo else moment.replace(tzinfo=timezone.utc).timestamp()
     except (AttributeError, ValueError, OverflowError, OSError):
         raise RecordingError(f"{text!r} is not a time;", "write it as 2026-11-15T06:00:00Z.") from None
 
@@ -98,12 +98,6 @@ def _six_digits(text: str) -> str:
     head, dot, rest = text.partition(".")
     zone = rest.lstrip("0123456789")
     return f"{head}.{rest[: len(rest) - len(zone)][:6]:0<6}{zone}" if dot else text
-
-
-def _utc() -> Any:
-    from datetime import timezone
-
-    return timezone.utc
 
 
 def _gpu_to_plain(gpu: Gpu) -> dict[str, Any]:
@@ -203,10 +197,6 @@ def _mapping(plain: Any) -> Mapping[str, Any]:
 
 def _objects(plain: Any) -> list[Mapping[str, Any]]:
     return [entry for entry in plain if isinstance(entry, dict)] if isinstance(plain, list) else []
-
-
-def _problem(plain: Mapping[str, Any]) -> Problem:
-    return Problem(str(plain.get("source", "")), str(plain.get("message", "")), str(plain.get("remedy", "")))
 
 
 _TYPES: dict[type[Metric], dict[str, Any]] = {

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ..errors import UnknownGpu, UnknownMetric
 from ..value import Value
 from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
-from .visible import short_bus_id as short_bus_id
-from .visible import visible_parts
-from .visible import visible_positions as visible_positions
+from .visible import short_bus_id, visible_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

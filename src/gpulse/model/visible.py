@@ -35,8 +35,7 @@ def granted(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
 
 def visible_positions(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[int]:
     """Return the positions of the GPUs that the variables name, in that order; a MIG instance counts as its GPU."""
-    holder = {id(part): at for at, gpu in enumerate(gpus) for part in (gpu, *gpu.instances)}
-    return list(dict.fromkeys(holder[id(gpu)] for gpu in granted(gpus, environ)))
+    return list(dict.fromkeys(position for position, _ in visible_parts(gpus, environ)))
 
 
 def visible_parts(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[tuple[int, str]]:

@@ -37,7 +37,7 @@ def stretch(
         start is not None
         and end is not None
         and first >= last
-        and _is_clock(start)
+        and _clock(start.strip().lower()) is not None
         and last - _DAY < first - _DAY < last
     ):
         first -= _DAY  # from 23:00 to 01:00: the night before
@@ -68,8 +68,10 @@ def parse_when(text: str, now: float, latest: bool = False) -> float:
     date, _, rest = words.rpartition(" ")
     if (clock := _clock(words)) or ((day := _day(date, now)) is not None and (clock := _clock(rest))):
         found = _by_the_clock((*(day or time.localtime(now)[:3]), *clock), latest)
-        return (
-            found if day or found <= now else _day_before(found, clock, latest)
+        if day or found <= now:
+            return found
+        return _by_the_clock(
+            (*time.localtime(found - _DAY)[:3], *clock), latest
         )  # 23:00 asked in the morning is yesterday's
     ago = words.removesuffix("ago").strip() if words.endswith("ago") else words
     if ago[:1].isdecimal() and ago[-1:].isalpha() and not words.endswith("z"):
@@ -149,19 +151,11 @@ def _clock(word: str) -> tuple[int, int, int] | None:
     return None
 
 
-def _is_clock(word: str) -> bool:
-    return _clock(word.strip().lower()) is not None
-
-
 def _midnight(day: Sequence[int], latest: bool = False) -> float:
     try:
         return time.mktime((day[0], day[1], day[2] + latest, 0, 0, 0, 0, 0, -1))
     except (ValueError, OverflowError):
         raise UsageError(f"this clock cannot show the year {day[0]};", "name another day.") from None
-
-
-def _day_before(found: float, clock: Sequence[int], latest: bool) -> float:
-    return _by_the_clock((*time.localtime(found - _DAY)[:3], *clock), latest)
 
 
 def _by_the_clock(fields: Sequence[int], latest: bool) -> float:

@@ -71,7 +71,8 @@ def place_text(line: CodeLine) -> str:
 
 def line_text(line: CodeLine) -> str:
     """Return a line as sentences name it: "train.py:84 compute_f1(…)"; "train.py:12" outside of functions."""
-    return f"{place_text(line)} {clean(line.function)}(…)" if _is_named(line) else place_text(line)
+    named = line.function and not line.function.startswith("<")
+    return f"{place_text(line)} {clean(line.function)}(…)" if named else place_text(line)
 
 
 def call_text(line: CodeLine) -> str:
@@ -148,10 +149,6 @@ def kind_of(line: CodeLine) -> str:
     if _LOADING.match(line.call):
         return "workers"
     return next((kind for kind, pattern in _KINDS if pattern.search(line.call)), "python")
-
-
-def _is_named(line: CodeLine) -> bool:
-    return bool(line.function) and not line.function.startswith("<")
 
 
 def _escaped(text: str) -> str:

@@ -43,8 +43,7 @@ def _text(concern: Concern) -> str:
 
 
 def _remedy(concern: Concern) -> str:
-    found = advice(concern.verdict) if concern.verdict is not None else []
-    return found[0] if found else ""
+    return next(iter(advice(concern.verdict)), "") if concern.verdict is not None else ""
 
 
 def place(concern: Concern) -> str:

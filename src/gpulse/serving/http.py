@@ -70,7 +70,7 @@ class HttpRequest:
         except BlockingIOError:
             return False
         except OSError as error:
-            if _wants_more(error):
+            if type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError"):  # ssl may not be loaded
                 return False
             raise self._failure(error) from None
         return True
@@ -182,7 +182,3 @@ def _resolved(address: Address) -> Any:
         return socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
         raise NoAnswer("failed", f"its name is not known ({error.strerror})") from None
-
-
-def _wants_more(error: OSError) -> bool:
-    return type(error).__name__ in ("SSLWantReadError", "SSLWantWriteError")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from gpulse.errors import UnknownGpu, UnknownMetric
 from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
-from gpulse.model.select import EVERYTHING, Wanted, choose_gpus, metric_named, short_bus_id, visible_positions
+from gpulse.model.select import EVERYTHING, Wanted, choose_gpus, metric_named
+from gpulse.model.visible import short_bus_id, visible_positions
 
 _UUIDS = (
     "GPU-aaaa1111-0000-0000-0000-000000000000",
