@@ -99,7 +99,9 @@ def _compile(cls: _ValueType | None) -> None:
         lines.append(f"_assign(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines), scope)
+    text = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines)
+    # compiled first: with a text, exec forgets that Ctrl-C ends the interpreter, whose exit code would then be 1 instead of SIGINT
+    exec(compile(text, cls.__name__, "exec"), scope)
     constructor = scope["__init__"]
     constructor.__qualname__ = f"{cls.__qualname__}.__init__"
     constructor.__annotations__ = annotations

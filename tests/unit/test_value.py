@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import signal
 import subprocess
 import sys
 
@@ -108,3 +109,11 @@ def test_nothing_is_loaded_for_it() -> None:
     code = "import sys; import gpulse.value; print(sorted({'dataclasses', 'typing', 'inspect'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_the_first_value_made_at_the_end_of_an_interrupted_program_does_not_change_how_it_ends() -> None:
+    code = (
+        "import atexit; from gpulse.sinks.base import Mark; atexit.register(Mark, 'm', 1, 0.0); raise KeyboardInterrupt"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGINT
