@@ -149,7 +149,7 @@ EDITS = {
     ),
     "Add a diagnosis rule": (
         Edit("src/gpulse/analysis/diagnosis/rules/too_cold.py", RULE),
-        Edit("src/gpulse/analysis/diagnosis/rules/__init__.py", "    too_cold,\n", "    transfer_bound,\n"),
+        Edit("src/gpulse/analysis/diagnosis/rules/__init__.py", "from . import too_cold\n", "# isort: on\n"),
         Edit("src/gpulse/analysis/diagnosis/rules/__init__.py", "    too_cold.RULE,\n", "    hw_slowdown.RULE"),
         Edit("src/gpulse/model/condition.py", '    _found("too_cold", "too cold", "warn"),\n', '    _found("not_used"'),
         Edit(

@@ -150,7 +150,7 @@ def _merged(known: Concern, alert: Concern) -> Concern:
         lost=max(known.lost, alert.lost),
         expected=alert.expected if known.expected is None else known.expected,
         event=alert.event,
-        alerts=dict.fromkeys((*known.alerts, *alert.alerts)),
+        alerts=tuple(dict.fromkeys((*known.alerts, *alert.alerts))),
     )
 
 
@@ -162,9 +162,9 @@ def _joined(found: Sequence[Concern]) -> list[Concern]:
         groups.setdefault(key, []).append(one)
     return [
         group[0].replace(
-            gpus=dict.fromkeys(name for one in group for name in one.gpus),
-            uuids=dict.fromkeys(uuid for one in group for uuid in one.uuids),
-            alerts=dict.fromkeys(id for one in group for id in one.alerts),
+            gpus=tuple(dict.fromkeys(name for one in group for name in one.gpus)),
+            uuids=tuple(dict.fromkeys(uuid for one in group for uuid in one.uuids)),
+            alerts=tuple(dict.fromkeys(id for one in group for id in one.alerts)),
             lost=sum(one.lost for one in group),
             since=min((one.since for one in group if one.since is not None), default=None),
             expected=min((one.expected for one in group if one.expected is not None), default=None),

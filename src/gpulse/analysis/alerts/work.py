@@ -130,13 +130,13 @@ class JobFinished(AlertRule):
     def _fire(self, holders: list[HolderProcess], sample: RuleInput) -> Transition:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
         seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
-        gpus = list(dict.fromkeys(holder.number or "?" for holder in holders))
+        gpus = tuple(dict.fromkeys(holder.number or "?" for holder in holders))
         full = any((holder.gpu.memory_percent or 0.0) >= FULL for holder in holders)
         held = sum(holder.most for holder in holders)
         values: dict[str, float | str] = {"seconds": seconds, "memory_used": held, "pids": " ".join(pids)}
         values |= {"gpus": ", ".join(gpus), "more": len(pids) - 1}
         event = first.event(sample.snapshot.time, "out-of-memory" if full else "process-end", value=held, values=values)
-        event = event.replace(gpus=gpus, uuids=list(dict.fromkeys(holder.uuid for holder in holders)))
+        event = event.replace(gpus=gpus, uuids=tuple(dict.fromkeys(holder.uuid for holder in holders)))
         return self.told_once(event, first.pid)
 
 
