@@ -101,7 +101,7 @@ class SourceAnswer(value.Value):
             sample.values.update(zip(ALLOCATION, self.allocations.get(index, ("", "")), strict=True))
 
 
-def asking(
+def machine_job(
     machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, Collection[int]]
 ) -> Callable[[], SourceAnswer]:
     """Return the job that reads the host. It runs in a thread like the GPUs: reading a stuck process can hang, too."""
@@ -123,12 +123,7 @@ def asking(
     return ask
 
 
-def ahead_job(device: Device, keys: frozenset[str]) -> Callable[[], DeviceSample]:
-    """Return the job that reads some metrics of a GPU without its processes."""
-    return lambda: device.read(keys, None)
-
-
-def priming(device: Device, keys: frozenset[str]) -> Callable[[], None]:
+def prime_job(device: Device, keys: frozenset[str]) -> Callable[[], None]:
     """Return the job that takes the first of two readings."""
 
     def prime() -> None:

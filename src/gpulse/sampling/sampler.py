@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
@@ -11,7 +12,7 @@ from ..model.snapshot import Problem, Snapshot
 from .assemble import Rates, SampledGpu, check, settle_rates
 from .clock import SystemClock
 from .driver_threads import DriverThreads
-from .plan import Plan, SourceAnswer, ahead_job, asking, list_job, priming, read_job
+from .plan import Plan, SourceAnswer, list_job, machine_job, prime_job, read_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class Sampler:
     def prime(self) -> None:
         """Take the first of the two readings that some metrics need, so that a sample 0.1 s later has their values."""
         keys = self._plan.fast | self._plan.slow
-        self._threads.run_wide([(position, priming(device, keys)) for position, device in self._devices()])
+        self._threads.run_wide([(position, prime_job(device, keys)) for position, device in self._devices()])
 
     def begin_rates(self) -> None:
         """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
@@ -147,7 +148,7 @@ class Sampler:
                 continue  # it hangs already: its list would cost the time once more
             where = (position, "processes")
             jobs.append((where, list_job(device, frozenset(), seen, where)))
-        ask = asking(self.source.machine, self._plan, True, seen)
+        ask = machine_job(self.source.machine, self._plan, True, seen)
         answer = self._threads.run([*jobs, ("machine", ask)]).get("machine")
         self._host(self._know(answer, [])[1])
         self._rates_at = self.clock.monotonic() + _RATES_APART
@@ -181,7 +182,7 @@ class Sampler:
         due = self._turn_traced() | (self._plan.costly if costly else frozenset())
         before = self.source.devices
         seen: dict[Hashable, Collection[int]] = {}
-        ask = asking(self.source.machine, self._plan, slow, seen)
+        ask = machine_job(self.source.machine, self._plan, slow, seen)
         jobs = self._read_jobs(slow, due, process_keys, seen)
         results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
@@ -232,10 +233,10 @@ class Sampler:
 
     def read_ahead(self) -> None:
         """Read now what rarely changes, so that the next sample does not; useful while activity is being measured."""
-        jobs: list[Job] = []
-        for position, device in self._devices():
-            keys = self._sampled(position).ahead()
-            jobs.append((position, ahead_job(device, keys)))
+        jobs: list[Job] = [
+            (position, partial(device.read, self._sampled(position).ahead(), None))
+            for position, device in self._devices()
+        ]
         answers = self._threads.run_wide(jobs)
         for position, _ in self._devices():
             answer = answers.get(position)

@@ -101,7 +101,7 @@ class AmdDevice(CardDevice):
         return _first(read_link(self._slot, "max"), highest_link(reading.files.text("pp_dpm_pcie")))
 
     def _read_processes(self, reading: AmdReading, process_keys: Key) -> None:
-        uses = self._clients.of(self.card.slot)
+        uses = self._clients.of_slot(self.card.slot)
         sample = reading.sample
         if not self._clients.readable:
             sample.gaps["processes"] = "unsupported"

@@ -66,7 +66,7 @@ class Clients:
         """Begin a new sample: the next question walks again."""
         self._walked = float("-inf")
 
-    def of(self, slot: str) -> list[ClientUse]:
+    def of_slot(self, slot: str) -> list[ClientUse]:
         """Return the clients of the GPU in this PCI slot."""
         with self._lock:
             if self._clock() - self._walked >= _FRESH:

@@ -141,7 +141,7 @@ class CardSource(Source):
             found.append(Check("note", "asleep", f"{slots} sleeps and is not woken by gpulse."))
         found += self._checks([card for card in cards if card not in asleep])
         clients = Clients(self._root)
-        clients.of("")
+        clients.of_slot("")
         if clients.hidden:
             text = f"{clients.hidden} processes belong to other users, so their GPU use is not visible."
             found.append(Check("note", "processes", text, self.hidden_remedy))

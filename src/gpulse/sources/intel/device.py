@@ -154,7 +154,7 @@ class IntelDevice(CardDevice):
             or (self._integrated and keys & _MEMORY)
             or ("utilization" in keys and not self._idles)
         )
-        return self._clients.of(self.card.slot) if needed else []
+        return self._clients.of_slot(self.card.slot) if needed else []
 
     def _read_gts(self, reading: CardReading, uses: list[ClientUse]) -> None:
         keys, main = reading.keys, self._gts[0]

@@ -50,35 +50,35 @@ class SimulatedInstant:
         return round(min(100.0, max(0.0, self.noisy(channel, level * self.busy, unrest))), 2)
 
 
-def _power(moment: SimulatedInstant) -> float:
+def _power(instant: SimulatedInstant) -> float:
     """Return the mean power over the last second, from the integral `_energy`."""
-    hum = hum_area(moment.seed, moment.at) - hum_area(moment.seed, moment.at - 1.0)
-    return round(moment.rhythm.watts.mean(moment.at) + moment.scene.hum * hum, 3)
+    hum = hum_area(instant.seed, instant.at) - hum_area(instant.seed, instant.at - 1.0)
+    return round(instant.rhythm.watts.mean(instant.at) + instant.scene.hum * hum, 3)
 
 
-def _energy(moment: SimulatedInstant) -> float:
-    before = _UPTIME * (420.0 + 60.0 * moment.place)
-    hum = moment.scene.hum * hum_area(moment.seed, moment.at)
-    return round(before + moment.rhythm.watts.area(moment.at) + hum, 3)
+def _energy(instant: SimulatedInstant) -> float:
+    before = _UPTIME * (420.0 + 60.0 * instant.place)
+    hum = instant.scene.hum * hum_area(instant.seed, instant.at)
+    return round(before + instant.rhythm.watts.area(instant.at) + hum, 3)
 
 
-def _temperature(moment: SimulatedInstant) -> int:
-    scene = moment.scene
-    watts = _QUICK * moment.rhythm.watts.mean(moment.at) + (1.0 - _QUICK) * moment.rhythm.heat.at(moment.at)
-    return round(scene.ambient + scene.spread * moment.place + scene.resistance * watts)
+def _temperature(instant: SimulatedInstant) -> int:
+    scene = instant.scene
+    watts = _QUICK * instant.rhythm.watts.mean(instant.at) + (1.0 - _QUICK) * instant.rhythm.heat.at(instant.at)
+    return round(scene.ambient + scene.spread * instant.place + scene.resistance * watts)
 
 
-def _memory_temperature(moment: SimulatedInstant) -> int:
-    scene = moment.scene
+def _memory_temperature(instant: SimulatedInstant) -> int:
+    scene = instant.scene
     return round(
-        scene.ambient + 6.0 + scene.spread * moment.place + 0.8 * scene.resistance * moment.rhythm.heat.at(moment.at)
+        scene.ambient + 6.0 + scene.spread * instant.place + 0.8 * scene.resistance * instant.rhythm.heat.at(instant.at)
     )
 
 
-def _clock(moment: SimulatedInstant) -> int:
-    level = moment.beat.clock
-    unrest = 0.08 * max(0, TOP_CLOCK - level) if moment.beat.busy > 0.0 else 0.0
-    return _CLOCK_STEP * round((level + unrest * jitter(moment.seed, 1, moment.at)) / _CLOCK_STEP)
+def _clock(instant: SimulatedInstant) -> int:
+    level = instant.beat.clock
+    unrest = 0.08 * max(0, TOP_CLOCK - level) if instant.beat.busy > 0.0 else 0.0
+    return _CLOCK_STEP * round((level + unrest * jitter(instant.seed, 1, instant.at)) / _CLOCK_STEP)
 
 
 def _power_step(scene: Scene, seed: int, at: float, step: float) -> int:
@@ -104,30 +104,30 @@ def trace(key: str, scene: Scene, seed: int, last: int, at: float) -> tuple[int,
 
 
 READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
-    "utilization": lambda moment: round(moment.share(14, 100.0, 0.012)),
-    "memory_utilization": lambda moment: round(moment.share(2, moment.profile.dram * 1.3)),
-    "sm_active": lambda moment: moment.share(3, moment.profile.sm, 0.012),
-    "sm_occupancy": lambda moment: moment.share(4, moment.profile.occupancy),
-    "tensor_active": lambda moment: moment.share(5, moment.profile.tensor, 0.04),
-    "dram_active": lambda moment: moment.share(6, moment.profile.dram, 0.06),
-    "fp32_active": lambda moment: moment.share(7, moment.profile.fp32, 0.1),
-    "integer_active": lambda moment: moment.share(8, moment.profile.integer, 0.05),
-    "graphics_active": lambda moment: max(0.01, moment.share(9, 99.6, 0.004)),
-    "memory_used": lambda moment: moment.memory,
-    "memory_free": lambda moment: _TOTAL - _RESERVED - moment.memory,
-    "bar1_used": lambda moment: moment.memory + _BAR1_BASE,
+    "utilization": lambda instant: round(instant.share(14, 100.0, 0.012)),
+    "memory_utilization": lambda instant: round(instant.share(2, instant.profile.dram * 1.3)),
+    "sm_active": lambda instant: instant.share(3, instant.profile.sm, 0.012),
+    "sm_occupancy": lambda instant: instant.share(4, instant.profile.occupancy),
+    "tensor_active": lambda instant: instant.share(5, instant.profile.tensor, 0.04),
+    "dram_active": lambda instant: instant.share(6, instant.profile.dram, 0.06),
+    "fp32_active": lambda instant: instant.share(7, instant.profile.fp32, 0.1),
+    "integer_active": lambda instant: instant.share(8, instant.profile.integer, 0.05),
+    "graphics_active": lambda instant: max(0.01, instant.share(9, 99.6, 0.004)),
+    "memory_used": lambda instant: instant.memory,
+    "memory_free": lambda instant: _TOTAL - _RESERVED - instant.memory,
+    "bar1_used": lambda instant: instant.memory + _BAR1_BASE,
     "temperature": _temperature,
     "memory_temperature": _memory_temperature,
     "power_draw": _power,
     "energy": _energy,
     "clock_sm": _clock,
     "clock_graphics": _clock,
-    "clock_video": lambda moment: 1530 if moment.workers else 765,
-    "throttle_reasons": lambda moment: moment.beat.reasons,
-    "pcie_rx": lambda moment: round(moment.noisy(10, 2.25e6 + moment.rhythm.rx.mean(moment.at), 0.04)),
-    "pcie_tx": lambda moment: round(moment.noisy(11, 2.83e6 + moment.rhythm.tx.mean(moment.at), 0.04)),
-    "nvlink_rx": lambda moment: round(moment.noisy(12, moment.rhythm.nvlink.mean(moment.at), 0.03)),
-    "nvlink_tx": lambda moment: round(moment.noisy(13, moment.rhythm.nvlink.mean(moment.at), 0.03)),
+    "clock_video": lambda instant: 1530 if instant.workers else 765,
+    "throttle_reasons": lambda instant: instant.beat.reasons,
+    "pcie_rx": lambda instant: round(instant.noisy(10, 2.25e6 + instant.rhythm.rx.mean(instant.at), 0.04)),
+    "pcie_tx": lambda instant: round(instant.noisy(11, 2.83e6 + instant.rhythm.tx.mean(instant.at), 0.04)),
+    "nvlink_rx": lambda instant: round(instant.noisy(12, instant.rhythm.nvlink.mean(instant.at), 0.03)),
+    "nvlink_tx": lambda instant: round(instant.noisy(13, instant.rhythm.nvlink.mean(instant.at), 0.03)),
 }
 
 CONSTANTS: dict[str, Value] = {
@@ -149,17 +149,17 @@ _SHARE_WINDOW = 2.0  # seconds; the driver's per-process values cover a longer w
 _BUSES = (0x19, 0x3B, 0x4C, 0x5D, 0x9B, 0xBB, 0xCB, 0xDB)
 
 _PROCESS_READERS: dict[str, Callable[[SimulatedInstant, Worker], Value]] = {
-    "type": lambda moment, worker: "C",
-    "memory_used": lambda moment, worker: worker.memory,
-    "sm_utilization": lambda moment, worker: round(_busy(moment) * 99.0),
-    "memory_utilization": lambda moment, worker: round(_busy(moment) * moment.profile.dram * 1.3),
-    "encoder_utilization": lambda moment, worker: 0,
-    "decoder_utilization": lambda moment, worker: 0,
+    "type": lambda instant, worker: "C",
+    "memory_used": lambda instant, worker: worker.memory,
+    "sm_utilization": lambda instant, worker: round(_busy(instant) * 99.0),
+    "memory_utilization": lambda instant, worker: round(_busy(instant) * instant.profile.dram * 1.3),
+    "encoder_utilization": lambda instant, worker: 0,
+    "decoder_utilization": lambda instant, worker: 0,
 }
 
 
-def _busy(moment: SimulatedInstant) -> float:
-    return moment.rhythm.busy.mean(moment.at, _SHARE_WINDOW)
+def _busy(instant: SimulatedInstant) -> float:
+    return instant.rhythm.busy.mean(instant.at, _SHARE_WINDOW)
 
 
 class SimulatedDevice(Device):
@@ -197,14 +197,14 @@ class SimulatedDevice(Device):
             self.identity = {**self.identity, **board.identity}
 
     def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
-        moment = SimulatedInstant(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
+        instant = SimulatedInstant(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
         sample = DeviceSample()
         values = sample.values
         for key, reader in READERS.items():
             if key in keys:
-                values[key] = reader(moment)
+                values[key] = reader(instant)
         for key in keys & TRACED.keys():
-            self._traced[key], steps = trace(key, self._scene, self._seed, self._traced.get(key, 0), moment.at)
+            self._traced[key], steps = trace(key, self._scene, self._seed, self._traced.get(key, 0), instant.at)
             if steps:
                 values[key] = steps
             else:
@@ -217,15 +217,15 @@ class SimulatedDevice(Device):
         unknown = keys - values.keys() - sample.gaps.keys() - self.identity.keys()
         sample.gaps.update(dict.fromkeys(unknown, "unsupported"))
         if process_keys is not None:
-            sample.processes = {worker.pid: _facts(moment, worker, process_keys) for worker in moment.workers}
+            sample.processes = {worker.pid: _facts(instant, worker, process_keys) for worker in instant.workers}
             if self._board is not None:
                 _scale(sample, self._board)
         return sample
 
 
-def _facts(moment: SimulatedInstant, worker: Worker, keys: Key) -> Facts:
+def _facts(instant: SimulatedInstant, worker: Worker, keys: Key) -> Facts:
     facts = Facts()
-    facts.values = {key: reader(moment, worker) for key, reader in _PROCESS_READERS.items() if key in keys}
+    facts.values = {key: reader(instant, worker) for key, reader in _PROCESS_READERS.items() if key in keys}
     return facts
 
 

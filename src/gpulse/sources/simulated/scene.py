@@ -9,7 +9,7 @@ from bisect import bisect_right
 from math import cos, exp, floor, pi
 
 from ...model.serving import Histogram, ServerSample
-from ...value import Value
+from ...value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,39 +72,20 @@ class Profile(Value):
     integer: float
 
 
-class Worker:
+class Worker(Value):
     """A process on a GPU: its identity, memory and host usage; `started` is in the scene's time."""
 
-    __slots__ = (
-        "children", "command", "cpu", "host_memory", "memory", "name", "owner", "pid", "started", "tree_cpu", "user",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        pid: int,
-        name: str,
-        command: str,
-        user: str,
-        memory: int,
-        *,
-        started: float,
-        cpu: float,
-        tree_cpu: float = 0.0,
-        children: int = 0,
-        host_memory: int = 2 * GIB,
-        owner: dict[str, str] | None = None,
-    ) -> None:
-        self.pid = pid
-        self.name = name
-        self.command = command
-        self.user = user
-        self.memory = memory
-        self.started = started
-        self.cpu = cpu
-        self.tree_cpu = tree_cpu or cpu
-        self.children = children
-        self.host_memory = host_memory
-        self.owner = owner or {}
+    pid: int
+    name: str
+    command: str
+    user: str
+    memory: int
+    started: float
+    cpu: float
+    tree_cpu: float
+    children: int = 0
+    host_memory: int = 2 * GIB
+    owner: dict[str, str] = fresh(factory=dict)
 
 
 class Scene:

@@ -147,9 +147,9 @@ class Hoarding(Scene):
         kernel = "/opt/conda/bin/python -m ipykernel_launcher -f /home/{}/.local/share/jupyter/runtime/kernel-{}.json"
         return (
             Worker(44107, "python", kernel.format("noor", "5f0e2c81"), "noor", 39_728_447_488, started=-19.7 * _HOUR,
-                   cpu=0.3, host_memory=5 * GIB),
+                   cpu=0.3, tree_cpu=0.3, host_memory=5 * GIB),
             Worker(46915, "python", kernel.format("tove", "b93a77d0"), "tove", 1_076_887_552, started=-5.1 * _HOUR,
-                   cpu=0.2, host_memory=2 * GIB),
+                   cpu=0.2, tree_cpu=0.2, host_memory=2 * GIB),
         )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def walk(root: Path) -> tuple[Clients, list[float]]:
 
 def uses(clients: Clients) -> list[ClientUse]:
     clients.expire()
-    return clients.of(SLOT)
+    return clients.of_slot(SLOT)
 
 
 def test_a_client_in_many_descriptors_and_processes_counts_once(tmp_path: Path) -> None:
