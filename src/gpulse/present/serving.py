@@ -7,8 +7,9 @@ from ..model.catalog import Server
 from ..units import duration_text
 from .cells import severity
 from .cost import money_text
+from .line import Line
 from .quantities import rate_text, seconds_text
-from .text import clean
+from .text import clean, width
 from .words import label, ranges
 
 TYPE_CHECKING = False
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..model.catalog import Gpu
+    from ..model.snapshot import Snapshot
+    from .theme import Theme
 
     Piece = tuple[str, str]
 
@@ -79,3 +82,19 @@ def labels_of(server: Server, gpus: Sequence[Gpu]) -> list[str]:
     """Return the numbers of the GPUs that a server or a part of it runs on."""
     own = set(server.gpus or ())
     return [label(gpu) for gpu in gpus if any(part.uuid in own for part in (gpu, *gpu.instances))]
+
+
+def server_lines(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
+    """Return a line for each server, led by the numbers of its GPUs; what does not fit is left out, the least important first."""
+    places = [place_text(server, snapshot.gpus) for server in snapshot.serving]
+    widest = max(map(width, places), default=0)
+    dot = theme.glyph(" · ", " | ")
+    lines: list[Line] = []
+    for server, place in zip(snapshot.serving, places, strict=True):
+        line = Line().add(place, "accent", widest).add(" ")
+        for at, (text, style) in enumerate(serving_pieces(server)):
+            if at and line.width + len(dot) + width(text) > columns:
+                break
+            line.add(dot if at else "", "label").add(text, style)
+        lines.append(line)
+    return lines

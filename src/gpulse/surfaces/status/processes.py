@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...model.catalog import Process
 from ...present.cells import value_text
 from ...present.line import Line, table_lines
-from ...present.serving import place_text, serving_pieces
 from ...present.words import heading, label
 
 TYPE_CHECKING = False
@@ -67,19 +66,3 @@ def _rows(snapshot: Snapshot) -> Iterator[tuple[str, tuple[int, int], Process]]:
             number = inner if instance.index is None else int(instance.index)
             for process in instance.processes:
                 yield f"{label(gpu)}:{label(instance)}", (index, number), process
-
-
-def server_lines(snapshot: Snapshot, theme: Theme, columns: int) -> list[Line]:
-    """Return a line for each server; what does not fit is left out piece by piece, the least important first."""
-    places = [place_text(server, snapshot.gpus) for server in snapshot.serving]
-    widest = max(len(place) for place in places)
-    dot = theme.glyph(" · ", " | ")
-    lines: list[Line] = [Line().add("SERVING", "label")]
-    for server, place in zip(snapshot.serving, places, strict=True):
-        line = Line().add(place, "accent", widest).add(" ")
-        for at, (text, style) in enumerate(serving_pieces(server)):
-            if at and line.width + len(dot) + len(text) > columns:
-                break
-            line.add(dot if at else "", "label").add(text, style)
-        lines.append(line)
-    return lines

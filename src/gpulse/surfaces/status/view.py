@@ -59,9 +59,9 @@ def glance(
     if header:
         lines.insert(0, _header(snapshot, theme, columns, headline))
     if snapshot.serving and not chosen:
-        from .processes import server_lines
+        from ...present.serving import server_lines
 
-        lines += server_lines(snapshot, theme, columns)
+        lines += [Line().add("SERVING", "label"), *server_lines(snapshot, theme, columns)]
     if processes:
         from .processes import process_table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....present.concerns import headline
 from ....present.events import event_style, event_text
 from ....present.quantities import clock_text, elapsed_text, number_text
-from ....present.serving import place_text, serving_pieces
+from ....present.serving import server_lines
 from ....present.text import clean, fit, width
 from ....present.words import short_name
 from ....screen.grid import draw
@@ -95,21 +95,9 @@ def paint_problems(grid: Grid, area: Area, state: State) -> None:
 
 def paint_serving(grid: Grid, area: Area, state: State) -> None:
     """Draw as many model servers as there are rows, led by the numbers of their GPUs; of each what fits, the most important first."""
-    sample = state.shown
-    if area.rows <= 0 or sample is None:
-        return
-    places = [place_text(server, sample.gpus) for server in sample.serving]
-    widest = max((width(place) for place in places), default=0)
-    dot = state.theme.glyph(" · ", " | ")
-    for row, (server, place) in enumerate(zip(sample.serving[: area.rows], places, strict=False), area.row):
-        grid.put(row, area.column, place, "accent", area.columns)
-        column = area.column + widest + 1
-        for at, (text, style) in enumerate(serving_pieces(server)):
-            if at:
-                if column + len(dot) + width(text) > area.column + area.columns:
-                    break
-                column = grid.put(row, column, dot, "label")
-            column = grid.put(row, column, text, style, area.column + area.columns - column)
+    if area.rows > 0 and state.shown is not None:
+        for row, line in enumerate(server_lines(state.shown, state.theme, area.columns)[: area.rows], area.row):
+            grid.line(row, area.column, line, area.columns)
 
 
 def paint_events(grid: Grid, area: Area, state: State) -> None:
