@@ -8,6 +8,8 @@ import pickle
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
@@ -37,6 +39,21 @@ class Fixed(Value, frozen=True):
 
     points: tuple[Point, ...]
     labels: tuple[str, ...] = ()
+
+
+class Kept(Value, frozen=True):
+    """A value that stores what it is given in a form that cannot change, and is hashed by its name."""
+
+    name: str
+    parts: Sequence[int] = ()
+    facts: Mapping[str, Point] = MappingProxyType({})
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("a name is needed")
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 class Doubled(Point):
@@ -103,6 +120,20 @@ def test_values_survive_pickling_and_copying() -> None:
 
 def test_plain_data_holds_no_values_and_no_tuples() -> None:
     assert Fixed((Point(1),), ("a",)).to_plain() == {"points": [{"x": 1, "y": 0}], "labels": ["a"]}
+
+
+def test_a_sequence_is_stored_as_a_tuple_and_a_mapping_is_told_as_a_dict() -> None:
+    given = [1, 2]
+    kept = Kept("a", given, MappingProxyType({"x": Point(1)}))
+    given.append(3)
+    assert kept.parts == (1, 2)
+    assert kept.to_plain() == {"name": "a", "parts": [1, 2], "facts": {"x": {"x": 1, "y": 0}}}
+
+
+def test_a_class_may_check_its_fields_and_hash_them_its_own_way() -> None:
+    with pytest.raises(ValueError, match="a name is needed"):
+        Kept("")
+    assert hash(Kept("a", [1])) == hash(Kept("a", [2]))
 
 
 def test_nothing_is_loaded_for_it() -> None:
