@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 
 from ...model.metric import Flag, Numbers, Words
+from ...present.text import clean
 from ...units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
 from ...value import Value
 
@@ -131,6 +132,21 @@ yes = switch("Yes", "No")
 truth = switch("True", "False")
 validity = switch("valid", "invalid")
 bandwidth = switch("Degraded", "Full")  # of a fabric: whether it is degraded
+
+
+def whole_or(value: float | None, missing: str = "N/A") -> str:
+    """Write a whole number, or what stands for one that is missing."""
+    return missing if value is None else f"{value:.0f}"
+
+
+def gpu_index(gpu: Gpu) -> str:
+    """Return the index of a GPU, a dash where it has none."""
+    return whole_or(gpu.index, "-")
+
+
+def gpu_title(gpu: Gpu) -> str:
+    """Return the line that names a GPU above what is said of it."""
+    return f"GPU {gpu_index(gpu)}: {clean(gpu.name or 'Unknown')} (UUID: {clean(gpu.uuid or 'N/A')})"
 
 
 def mib(count: float) -> str:

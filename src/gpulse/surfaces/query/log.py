@@ -70,8 +70,6 @@ class Log(View):
         self.wanted = Wanted({"index", "uuid", *keys}, PROCESS_KEYS if shows_processes(sections) else None)
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
-
         def value(gpu: Gpu, name: str) -> str:
             return self._fields[name].text(QueryRow(snapshot, gpu))
 

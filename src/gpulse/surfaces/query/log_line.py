@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...present.text import clean
 from ...value import Value
-from .field import mib, missing_text, program
+from .field import mib, missing_text, program, whole_or
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,14 +119,10 @@ def plain(text: str) -> tuple[str, bool]:
     return (NOTHING, False) if text in ("", NOTHING) else (clean(text), True)
 
 
-def _whole(number: float | None) -> str:
-    return NOTHING if number is None else f"{number:.0f}"
-
-
 def process_rows(gpu: Gpu) -> list[tuple[str, ...]]:
     """Return GPU instance, compute instance, pid, type, name and memory of the processes, in the order of the pids."""
     homes = [(gpu, NOTHING, NOTHING)]
-    homes += [(part, _whole(part.gpu_instance), _whole(part.compute_instance)) for part in gpu.instances]
+    homes += [(part, whole_or(part.gpu_instance), whole_or(part.compute_instance)) for part in gpu.instances]
     return [
         (gpu_instance, compute_instance, *_process(process))
         for home, gpu_instance, compute_instance in homes
@@ -137,7 +133,7 @@ def process_rows(gpu: Gpu) -> list[tuple[str, ...]]:
 def _process(process: Process) -> tuple[str, str, str, str]:
     name, used = program(process.command) if process.command else process.name, process.memory_used
     return (
-        _whole(process.pid),
+        whole_or(process.pid),
         _kind(process.type or NOTHING),
         plain(missing_text(process.gap("name"), "[Not Found]"))[0] if name is None else clean(name),
         plain(missing_text(process.gap("memory_used")))[0] if used is None else f"{mib(used)} MiB",

@@ -9,7 +9,7 @@ from ...model.metric import Reading
 from ...model.select import Wanted
 from ...present.text import clean
 from ...value import Value
-from .field import MIB
+from .field import MIB, gpu_index, whole_or
 from .views import View
 
 TYPE_CHECKING = False
@@ -130,7 +130,6 @@ class DeviceScroll(View):
             self._violations(snapshot, gpu)
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
         body = [f"{self._place(snapshot, gpu)}{cells}" for gpu in snapshot.gpus for cells in self._rows(snapshot, gpu)]
         due = self._since >= HEADER_EVERY
         if self._csv:
@@ -196,7 +195,7 @@ class ProcessScroll(DeviceScroll):
         for process in processes:
             cells = "".join(f"{_text(column, gpu, process):>7}" for column in self.columns)
             kind, name = clean(process.type or "-"), clean(process.name or "-")
-            yield f"{_number(process, Process.pid.key):>11}{kind:>6}{cells}    {name:<15}"
+            yield f"{whole_or(process.pid, '-'):>11}{kind:>6}{cells}    {name:<15}"
         if not processes:
             yield f"{'-':>11}{'-':>6}" + "".join(f"{'-':>7}" for _ in self.columns) + f"    {'-':<15}"
 
@@ -206,13 +205,3 @@ def _text(column: ScrollColumn, gpu: Gpu, process: Process) -> str:
     if column.key not in GPU_ONLY:
         return column.text(process)
     return "0" if gpu.get(column.key) == 0 else "-"
-
-
-def gpu_index(gpu: Gpu) -> str:
-    """Return the index of a GPU, a dash where it has none."""
-    return _number(gpu, Gpu.index.key)
-
-
-def _number(reading: Reading, key: str) -> str:
-    value = reading.get(key)
-    return f"{value:.0f}" if isinstance(value, (int, float)) else "-"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....model.select import Wanted
 from ....present.text import clean
-from ..scroll import gpu_index
+from ..field import gpu_index, gpu_title, whole_or
 from ..views import View
 from .failure import INVALID, SmiExit
 from .grammar import Options
@@ -68,11 +68,9 @@ class ModeView(View):
             self.interval = _seconds(options.get("--loop") or "1")
 
     def head(self) -> list[str]:
-        """Return the header of the sessions."""
         return [*_SESSIONS] if self._command == "encodersessions" else []
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
         if self._command == "encodersessions":
             return [line for gpu in snapshot.gpus for line in _sessions(gpu)]
         if self._command in _LISTS:
@@ -86,7 +84,7 @@ class ModeView(View):
         lines: list[str] = []
         if "--get-mem-size-info" in self._options:
             for gpu, words in told:
-                lines.append(f"GPU {gpu_index(gpu)}: {clean(gpu.name or 'Unknown')} (UUID: {clean(gpu.uuid or 'N/A')})")
+                lines.append(gpu_title(gpu))
                 lines.append(f"Protected memory size:   {_kibibytes(words, 'protected')}")
                 lines.append(f"Unprotected memory size: {_kibibytes(words, 'unprotected')}")
         if "--get-key-rotation-threshold-info" in self._options:
@@ -167,7 +165,6 @@ class MigLists(View):
         self.wanted = Wanted({"index", "uuid", "mig_mode", "mig_profiles", "memory_total"})
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
         if "--list-gpu-instance-profiles" in self._options:
             rows = [line for gpu in snapshot.gpus for line in _profiles(gpu)]
             return [*_PROFILES, *rows] if rows else ["No MIG-supported devices found."]
@@ -207,13 +204,13 @@ def _size(parts: list[str]) -> tuple[int, int, str]:
 
 def _instance(gpu: Gpu, part: Gpu) -> str:
     name = clean(part.name or "MIG")
-    return f"|{gpu_index(gpu):>4}  {name:<17}{_profile_id(gpu, name):>6}{_whole(part.gpu_instance):>9}{'-':>11}{'':8}|"
+    return f"|{gpu_index(gpu):>4}  {name:<17}{_profile_id(gpu, name):>6}{whole_or(part.gpu_instance, '-'):>9}{'-':>11}{'':8}|"
 
 
 def _compute(gpu: Gpu, part: Gpu) -> str:
     name = clean(part.name or "MIG")
     return (
-        f"|{gpu_index(gpu):>4}{_whole(part.gpu_instance):>7}{'':7}{name:<18}{'-':>7}{_whole(part.compute_instance):>11}"
+        f"|{gpu_index(gpu):>4}{whole_or(part.gpu_instance, '-'):>7}{'':7}{name:<18}{'-':>7}{whole_or(part.compute_instance, '-'):>11}"
         f"{'-':>10}{'':5}|"
     )
 
@@ -222,7 +219,3 @@ def _profile_id(gpu: Gpu, name: str) -> str:
     """Return the number of the profile with this name, which the driver says only by name."""
     plain = name.removeprefix("MIG ")
     return next((word.split(":")[0] for word in gpu.mig_profiles or () if word.split(":")[1:2] == [plain]), "-")
-
-
-def _whole(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....model.select import Wanted
 from ....present.text import clean
-from ..scroll import gpu_index
+from ..field import gpu_index, gpu_title, whole_or
 from ..views import View
 from .failure import INVALID, SmiExit
 from .grammar import Options
@@ -63,7 +63,6 @@ class Topology(View):
         self.wanted = Wanted({"index", "uuid", "topology", "p2p", "cpu_affinity", "numa_affinity", "own_numa_node"})
 
     def lines(self, snapshot: Snapshot) -> list[str]:
-        """Return the lines of one snapshot."""
         options, gpus = self._options, snapshot.gpus
         if self._kind >= 0:
             return _p2p(gpus, self._kind)
@@ -126,7 +125,7 @@ def _matrix(gpus: Sequence[Gpu], ways_of: Callable[[Gpu], dict[str, str]]) -> li
     for gpu, name in zip(gpus, names, strict=True):
         cells = [" X " if other == name else _way(ways, name, other) for other in (*names, *devices)]
         near = clean(gpu.cpu_affinity or "N/A")
-        lines.append("\t".join([name, *cells, near, _whole(gpu.numa_affinity), "", _whole(gpu.own_numa_node)]))
+        lines.append("\t".join([name, *cells, near, whole_or(gpu.numa_affinity), "", whole_or(gpu.own_numa_node)]))
     for nic, device in zip(nics, devices, strict=True):
         cells = [ways[name].get(device, "N/A") for name in names]
         lines.append("\t".join([nic, *cells, *(" X " if other == nic else "-" for other in nics), "", "", "", ""]))
@@ -152,8 +151,8 @@ def _at(statuses: list[str], kind: int) -> str:
 def _node(gpu: Gpu, own: bool, memory: bool) -> list[str]:
     node = gpu.own_numa_node if own else gpu.numa_affinity
     if own:
-        return [f"NUMA ID of GPU {gpu_index(gpu)}: {_whole(node)}"]
-    return [f"NUMA IDs of closest {'memory' if memory else 'CPU'}: {_whole(node)}"]
+        return [f"NUMA ID of GPU {gpu_index(gpu)}: {whole_or(node)}"]
+    return [f"NUMA IDs of closest {'memory' if memory else 'CPU'}: {whole_or(node)}"]
 
 
 def _holds(ranges: str, cpu: str) -> bool:
@@ -163,10 +162,6 @@ def _holds(ranges: str, cpu: str) -> bool:
         if cpu.isdecimal() and first.isdecimal() and int(first) <= int(cpu) <= int(last or first):
             return True
     return False
-
-
-def _whole(value: float | None) -> str:
-    return "N/A" if value is None else f"{value:.0f}"
 
 
 _CAPABILITIES = (
@@ -195,7 +190,7 @@ class LinkView(View):
         lines = []
         for gpu in snapshot.gpus:
             if gpu.nvlink_states:
-                lines.append(f"GPU {gpu_index(gpu)}: {clean(gpu.name or 'Unknown')} (UUID: {clean(gpu.uuid or 'N/A')})")
+                lines.append(gpu_title(gpu))
                 lines += self._links(gpu, len(gpu.nvlink_states))
         return lines
 
@@ -213,7 +208,7 @@ class LinkView(View):
             words = {"0": "false", "1": "true"}
             return [f", {name}: {words.get(one, 'N/A')}" for name, one in zip(_CAPABILITIES, digits[0], strict=False)]
         if "--errorcounters" in options:
-            return [*(f": {name} Errors: {_count(gpu, key, link)}" for name, key in _ERRORS), ""]
+            return [*(f": {name} Errors: {whole_or(_value(gpu, key, link))}" for name, key in _ERRORS), ""]
         if "--getthroughput" in options:
             return [f": {name}: {_kibibytes(gpu, key, link)}" for name, key in _TRAFFIC]
         if "--pcibusid" in options or "--remotelinkinfo" in options:
@@ -225,11 +220,6 @@ def _value(gpu: Gpu, key: str, link: int) -> float | None:
     values = gpu.get(key)
     found = values[link] if isinstance(values, tuple) and link < len(values) else None
     return found if isinstance(found, (int, float)) else None
-
-
-def _count(gpu: Gpu, key: str, link: int) -> str:
-    value = _value(gpu, key, link)
-    return "N/A" if value is None else f"{value:.0f}"
 
 
 def _kibibytes(gpu: Gpu, key: str, link: int) -> str:
