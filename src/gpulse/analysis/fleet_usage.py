@@ -6,6 +6,7 @@ import time
 from array import array
 from collections import deque
 
+from ..model.presets import SUMMARY
 from ..value import Value
 from .cost import Cost
 
@@ -131,7 +132,8 @@ def _row(name: str, whole: UsageRecord, held: UsageRecord | None, tariff: Tariff
     return row | {"cost": cost and cost.total, "idle_cost": cost and cost.idle}
 
 
-KEYS = ("utilization", "sm_active", "memory_used", "power_draw", "temperature")
+KEYS = SUMMARY
+_BUSY, _ACTIVE = KEYS.index("utilization"), KEYS.index("sm_active")
 SHORTEST = 15.0  # seconds of one interval, at least
 LONGEST = 6 * 3600.0  # seconds that are kept
 _ROOM = 32 << 20  # bytes of all values; a fleet of 8,000 GPUs has 52 minutes at 15 seconds
@@ -257,12 +259,10 @@ def _shares(interval: _Interval) -> dict[str, int]:
     """Return the mean share of the GPUs of each machine."""
     sums: dict[str, tuple[float, int]] = {}
     for (host, _), slot in interval.slots.items():
-        busy, active = (
-            interval.values[slot * len(KEYS) : slot * len(KEYS) + 2]
-            if (slot + 1) * len(KEYS) <= len(interval.values)
-            else (_NONE, _NONE)
-        )
-        share = active if active == active else busy
+        values = interval.values[slot * len(KEYS) : (slot + 1) * len(KEYS)]
+        if len(values) < len(KEYS):
+            continue
+        share = values[_BUSY] if values[_ACTIVE] != values[_ACTIVE] else values[_ACTIVE]
         if share == share:
             total, count = sums.get(host, (0.0, 0))
             sums[host] = total + share, count + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.condition import of_verdict
 from ...model.event import Event
+from ...model.presets import USERS
 from ...model.select import Wanted
 from ..concerns import BAD
 from ..diagnosis.running import LiveDiagnosis
@@ -85,9 +86,7 @@ class UnusedAllocation(Lasting):
 
     name = "allocation_unused"
     settings = {"for": (duration, 900.0), "clear_for": (duration, 0.0)}
-    wanted = Wanted(
-        gpu=("job", "job_user", "utilization", "memory_used"), process=("pid", "name", "user", "memory_used", "type")
-    )
+    wanted = Wanted(gpu=("job", "job_user", "utilization", "memory_used"), process=USERS)
 
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
@@ -195,9 +194,7 @@ class Stalled(Lasting):
 
     name = "stalled"
     settings = {"used": (duration, 30.0), "for": (duration, 180.0), "clear_for": (duration, 5.0)}
-    wanted = Wanted(
-        gpu=("utilization", "sm_active"), process=("pid", "name", "user", "type", "memory_used", "running_time")
-    )
+    wanted = Wanted(gpu=("utilization", "sm_active"), process=(*USERS, "running_time"))
 
     def __init__(self, given: dict[str, float] | None = None) -> None:
         super().__init__(given)
