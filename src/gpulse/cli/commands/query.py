@@ -114,11 +114,9 @@ def _view(arguments: Arguments) -> View:
         if apps:
             raise UsageError("--format=prometheus does not support processes;", "use csv, json, ndjson or table.")
         return views.Prometheus(asked)
-    return (
-        views.TableView(asked, units=units, apps=apps)
-        if form == "table"
-        else views.Json(asked, compact=form == "ndjson", apps=apps)
-    )
+    if form == "table":
+        return views.TableView(asked, units=units, apps=apps)
+    return views.Json(asked, compact=form == "ndjson", apps=apps)
 
 
 def _format(text: str | None) -> tuple[str, bool, bool]:
@@ -146,13 +144,9 @@ def _groups(text: str, known: Collection[str], option: str) -> str:
 def _list_fields(arguments: Arguments) -> int:
     from ...surfaces.query import fields
 
-    if arguments.unsupported:
-        sys.stdout.write("\n".join(fields.unsupported_fields()) + "\n")
-    else:
-        sys.stdout.write(
-            "\n".join(fields.help_lines("--query-compute-apps" if arguments.help_query_compute_apps else "--query-gpu"))
-            + "\n"
-        )
+    query = "--query-compute-apps" if arguments.help_query_compute_apps else "--query-gpu"
+    lines = fields.unsupported_fields() if arguments.unsupported else fields.help_lines(query)
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

@@ -55,11 +55,8 @@ def number(text: str) -> Reading:
 def state(text: str) -> Reading:
     """Read a performance state: P8 is 8."""
     digits = text.removeprefix("P")
-    return (
-        (int(digits), "unsupported")
-        if digits.isascii() and digits.isdecimal() and digits != text and len(digits) < 3
-        else (None, gap_of(text))
-    )
+    known = digits.isascii() and digits.isdecimal() and digits != text and len(digits) < 3
+    return (int(digits), "unsupported") if known else (None, gap_of(text))
 
 
 def switch(text: str) -> Reading:
@@ -231,13 +228,9 @@ class SmiDevice(Device):
         return sample
 
     def _read_processes(self, sample: DeviceSample, keys: Key, process_keys: Key | None) -> None:
-        found = (
-            []
-            if process_keys is None or self._gpu is None
-            else [_process(info) for info in self._gpu.findall("processes/process_info")]
-        )
+        listed = [] if process_keys is None or self._gpu is None else self._gpu.findall("processes/process_info")
         placed: dict[tuple[str, str], dict[int, Facts]] = {}
-        for place, pid, facts in found:
+        for place, pid, facts in map(_process, listed):
             if 0 < pid < _MOST_PIDS:
                 _merge(placed.setdefault(place, {}), pid, facts)
         for at, part in enumerate(self._migs()):

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "SmiSource"]
 _EVERY = 1.0  # seconds between two runs: each costs 20 to 600 ms
 _PATIENCE = 30.0
-_MOST = 1 << 26
+_MOST = 1 << 26  # bytes of a log
+_RECORD = "Record it with `nvidia-smi -q -x > FILE`."
 
 
 class ElsewhereMachine(Machine):
@@ -62,18 +63,14 @@ class SmiSource(Source):
         self._stamp, self._ran = None, float("-inf")
         log = self._next()
         if log is None:
-            raise SourceUnavailable(
-                f"nvidia-smi: {self._file} cannot be read.", "Record it with `nvidia-smi -q -x > FILE`."
-            )
+            raise SourceUnavailable(f"nvidia-smi: {self._file} cannot be read.", _RECORD)
         version = text_at(log, "driver_version")
-        self.driver = {
-            word: text for word, text in (("version", version), ("cuda", text_at(log, "cuda_version"))) if text
-        }
+        told = (("version", version), ("cuda", text_at(log, "cuda_version")))
+        self.driver = {word: text for word, text in told if text}
         self.devices = [SmiDevice(gpu, index, version) for index, gpu in enumerate(log.findall("gpu"))]
         if not self.devices:
-            raise SourceUnavailable(
-                "nvidia-smi: its output lists no GPU.", "`gpulse doctor` lists what else was found."
-            )
+            remedy = "`gpulse doctor` lists what else was found."
+            raise SourceUnavailable("nvidia-smi: its output lists no GPU.", remedy)
 
     def refresh(self) -> None:
         """Read the next log, if there is one; a log that cannot be read leaves the last one standing and is named as a problem."""
@@ -131,10 +128,7 @@ class SmiSource(Source):
             with open(self._file, "rb") as file:
                 return file.read(_MOST)
         except OSError as error:
-            raise SourceUnavailable(
-                f"nvidia-smi: {self._file} cannot be read ({error.strerror}).",
-                "Record it with `nvidia-smi -q -x > FILE`.",
-            ) from None
+            raise SourceUnavailable(f"nvidia-smi: {self._file} cannot be read ({error.strerror}).", _RECORD) from None
 
 
 class GivenSmiSource(SmiSource):
@@ -165,14 +159,10 @@ class SmiRun:
             )
         except OSError as error:
             self._output.close()
-            why = (
-                "the program was not found"
-                if isinstance(error, FileNotFoundError)
-                else f"cannot be run ({error.strerror})"
-            )
-            raise SourceUnavailable(
-                f"nvidia-smi: {why}.", "Install the NVIDIA driver, or name a file: smi:FILE.xml."
-            ) from None
+            missing = isinstance(error, FileNotFoundError)
+            why = "the program was not found" if missing else f"cannot be run ({error.strerror})"
+            remedy = "Install the NVIDIA driver, or name a file: smi:FILE.xml."
+            raise SourceUnavailable(f"nvidia-smi: {why}.", remedy) from None
 
     def ended(self) -> bool:
         """Return whether the run is over; one that takes too long is killed."""
@@ -209,7 +199,6 @@ def run_smi() -> bytes:
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
-_LONGEST_LOG = 1 << 26
 
 
 def decode(content: bytes) -> str:
@@ -221,7 +210,7 @@ def decode(content: bytes) -> str:
 
 def parse_log(text: str) -> Element:
     """Return the log of a text; of several, as `nvidia-smi -l` writes them, the last whole one. Raise SourceUnavailable."""
-    if len(text) > _LONGEST_LOG or "<!ENTITY" in text:
+    if len(text) > _MOST or "<!ENTITY" in text:
         raise _unreadable("it is too big or declares entities")
     parts = [part for part in text.split("<?xml") if "<nvidia_smi_log" in part]
     for part in reversed(parts):
@@ -244,6 +233,4 @@ def _parsed(part: str) -> Element | None:
 
 
 def _unreadable(why: str) -> SourceUnavailable:
-    return SourceUnavailable(
-        f"nvidia-smi: this is no output of `nvidia-smi -q -x`: {why}.", "Record it with `nvidia-smi -q -x > FILE`."
-    )
+    return SourceUnavailable(f"nvidia-smi: this is no output of `nvidia-smi -q -x`: {why}.", _RECORD)

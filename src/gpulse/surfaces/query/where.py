@@ -60,13 +60,8 @@ class Filter:
                 self._at, self._tokens = 0, [("", False, at + len(text[at:]) - len(text[at:].lstrip()))]
                 self._fail("cannot parse this; is a quote missing?")
             quoted = found[2] if found[2] is not None else found[3]
-            tokens.append(
-                (
-                    quoted if quoted is not None else found[1] or found[4],
-                    quoted is not None,
-                    found.start(found.lastindex or 0),
-                )
-            )
+            word = found[1] or found[4] if quoted is None else quoted
+            tokens.append((word, quoted is not None, found.start(found.lastindex or 0)))
             at = found.end()
         return tokens
 
@@ -227,14 +222,9 @@ class Choice:
         return sorted(known, key=self._value, reverse=self._falling) + unknown
 
     def _processes(self, gpu: Gpu) -> Gpu:
-        return Gpu(
-            dict(gpu.items()),
-            gpu.gaps,
-            state=gpu.state,
-            since=gpu.since,
-            processes=tuple(self._chosen(gpu.processes)),
-            instances=tuple(map(self._processes, gpu.instances)),
-        )
+        processes, instances = tuple(self._chosen(gpu.processes)), tuple(map(self._processes, gpu.instances))
+        values = dict(gpu.items())
+        return Gpu(values, gpu.gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances)
 
     def _value(self, reading: Reading) -> tuple[float, tuple[str, ...]]:
         value = reading.get(self._key or "")

@@ -178,12 +178,8 @@ def version(driver: Mapping[str, str]) -> str:
 
 
 def _versions(driver: Mapping[str, str]) -> str:
-    own, kernel, cuda = (
-        version(driver),
-        clean(driver.get("version", "")) or "N/A",
-        clean(driver.get("cuda", "")) or "N/A",
-    )
-    return f"| NVIDIA-SMI {own:<22} Driver Version: {kernel:<14} CUDA Version: {cuda:<8} |"
+    kernel, cuda = (clean(driver.get(name, "")) or "N/A" for name in ("version", "cuda"))
+    return f"| NVIDIA-SMI {version(driver):<22} Driver Version: {kernel:<14} CUDA Version: {cuda:<8} |"
 
 
 def _gpu(gpu: Gpu) -> Iterator[str]:
