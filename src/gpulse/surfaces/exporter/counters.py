@@ -10,21 +10,21 @@ from ...units import BYTES_PER_SECOND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ...model.catalog import Gpu, Host
     from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
 
 HOST = "host"
-GPU_RATES = tuple(
-    metric for metric in GPU_METRICS.values() if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number)
-)
-HOST_RATES = tuple(
-    metric
-    for metric in HOST_METRICS.values()
-    if metric.unit is BYTES_PER_SECOND and isinstance(metric, Number) and metric.group != "details"
-)
+
+
+def _rates(metrics: Mapping[str, Metric]) -> Iterator[Metric]:
+    return (each for each in metrics.values() if each.unit is BYTES_PER_SECOND and isinstance(each, Number))
+
+
+GPU_RATES = tuple(_rates(GPU_METRICS))
+HOST_RATES = tuple(metric for metric in _rates(HOST_METRICS) if metric.group != "details")
 # On NVIDIA GPUs without GPM these are rates of the millisecond before the sample, which say nothing about the time since the last.
 _SPOT_CHECKS = ("pcie_rx", "pcie_tx")
 _NOT_MISSING = "xid_last"  # a GPU without errors has no XID

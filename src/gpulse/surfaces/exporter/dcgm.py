@@ -87,10 +87,8 @@ def dcgm_families(snapshot: Snapshot, counters: Counters, owned: Owners) -> Iter
 
     `owned` says which pod was given which GPU; without a kubelet the processes' own cgroups do.
     """
-    known = {
-        name: _Card(name, gpu, whole, _labels(gpu, whole, snapshot, owned)) for name, gpu, whole in owners(snapshot)
-    }
-    cards = list({card.text: card for card in known.values()}.values())
+    known = (_Card(name, gpu, whole, _labels(gpu, whole, snapshot, owned)) for name, gpu, whole in owners(snapshot))
+    cards = list({card.text: card for card in known}.values())
     there = [card for card in cards if (card.whole or card.gpu).state not in DOWN]
     for key, field in FIELDS.items():
         metric = GPU_METRICS[key]
@@ -102,9 +100,8 @@ def dcgm_families(snapshot: Snapshot, counters: Counters, owned: Owners) -> Iter
     yield from (Family(field, "gauge", "Throttle reasons as a bit mask.", masks) for field in _REASON_FIELDS)
     yield from _grown(whole, counters)
     licenses = ((card.text, 0.0) for card in whole if card.gpu.virtualization_mode not in (None, "vgpu"))
-    yield Family(
-        "DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", "Whether a vGPU has its license; 0 on what is none.", licenses
-    )
+    help = "Whether a vGPU has its license; 0 on what is none."
+    yield Family("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "gauge", help, licenses)
     well = ((card.text, health(card.gpu)) for card in cards if card.whole is None)
     yield Family("DCGM_EXP_GPU_HEALTH_STATUS", "gauge", "0 healthy, 10 warning, 20 failed.", well)
 
@@ -214,20 +211,21 @@ def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, owned: Owners) -> s
     if whole is not None:
         place = None if gpu.gpu_instance is None else f"{gpu.gpu_instance:.0f}"
         instance = [("GPU_I_PROFILE", (gpu.name or "").removeprefix("MIG ")), ("GPU_I_ID", place)]
-    return labels(
-        [
+    device = None if number is None else f"nvidia{number}"
+    driver = card.driver_version or snapshot.driver.get("version")
+    pairs = [
+        *(
             ("gpu", number),
             ("UUID", card.uuid),
             ("pci_bus_id", card.pci_bus_id),
-            ("device", None if number is None else f"nvidia{number}"),
+            ("device", device),
             ("modelName", card.name),
-            *instance,
-            *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards use either name
-            ("DCGM_FI_DRIVER_VERSION", card.driver_version or snapshot.driver.get("version")),
-            *tenant_labels(gpu, whole, owned.tenants),
-            *_owner(gpu, whole, owned),
-        ]
-    )
+        ),
+        *instance,
+        *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards use either name
+        ("DCGM_FI_DRIVER_VERSION", driver),
+    ]
+    return labels([*pairs, *tenant_labels(gpu, whole, owned.tenants), *_owner(gpu, whole, owned)])
 
 
 def _owner(gpu: Gpu, whole: Gpu | None, owned: Owners) -> list[tuple[str, str | None]]:

@@ -20,7 +20,7 @@ from .tenants import LIMIT, LONGEST_LABEL, OTHER, Bound, owner_of_gpu, owner_of_
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from ...model.catalog import Gpu, Process, Server
     from ...model.metric import Metric, Reading
@@ -30,19 +30,17 @@ if TYPE_CHECKING:
     from .counters import Counters
     from .tenants import Pairs, Tenants
 
-_OF_GPUS = tuple(
-    metric
-    for metric in GPU_METRICS.values()
-    if is_series(metric) and metric.unit is not BYTES_PER_SECOND and metric.key != "xid_last"
-)
+
+def _levels(metrics: Mapping[str, Metric]) -> Iterator[Metric]:
+    """Yield the numbers that are no rates: rates are exported as what they add up to."""
+    return (each for each in metrics.values() if is_series(each) and each.unit is not BYTES_PER_SECOND)
+
+
+_OF_GPUS = tuple(metric for metric in _levels(GPU_METRICS) if metric.key != "xid_last")
 # Details are exported only by name: all of them would add 130 series per GPU.
 GPU_SERIES = tuple(metric for metric in _OF_GPUS if metric.group != "details")
 DETAIL_SERIES = tuple(metric for metric in _OF_GPUS if metric.group == "details")
-HOST_SERIES = tuple(
-    metric
-    for metric in HOST_METRICS.values()
-    if is_series(metric) and metric.unit is not BYTES_PER_SECOND and metric.group != "details"
-)
+HOST_SERIES = tuple(metric for metric in _levels(HOST_METRICS) if metric.group != "details")
 PROCESS_SERIES = {
     "gpulse_process_memory_bytes": PROCESS_METRICS["memory_used"],
     **{
@@ -145,9 +143,8 @@ def host_families(snapshot: Snapshot, counters: Counters) -> Iterator[Family]:
     host = [(snapshot.host, "")]
     yield from (of_metric(metric, "host", host) for metric in HOST_SERIES)
     yield from (_total(metric, "host", [(HOST, snapshot.host, "")], counters) for metric in HOST_RATES)
-    loads = (
-        (labels([("minutes", minutes)]), load) for minutes, load in zip(_LOADS, snapshot.host.load or (), strict=False)
-    )
+    known = zip(_LOADS, snapshot.host.load or (), strict=False)
+    loads = ((labels([("minutes", minutes)]), load) for minutes, load in known)
     yield Family("gpulse_host_load", "gauge", HOST_METRICS["load"].help, loads)
     yield from _ports(snapshot, counters)
 
@@ -240,9 +237,8 @@ def _xids(members: list[Member], counters: Counters) -> Family:
         for member in members
         for code, count in counters.xids.get(member.name, {}).items()
     )
-    return Family(
-        "gpulse_gpu_xid_errors_total", "counter", "XID errors reported by the driver while gpulse was running.", samples
-    )
+    help = "XID errors reported by the driver while gpulse was running."
+    return Family("gpulse_gpu_xid_errors_total", "counter", help, samples)
 
 
 def _use(members: list[Member]) -> Iterator[Family]:
