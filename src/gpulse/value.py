@@ -28,7 +28,7 @@ class _Fresh:
 
 
 def fresh(*, factory: Callable[[], T]) -> T:
-    """Return a default that is made anew for every value: `parts: list[str] = fresh(factory=list)`."""
+    """Return a default that is created for each value: `parts: list[str] = fresh(factory=list)`."""
     return _Fresh(factory)  # type: ignore[return-value]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -44,6 +45,20 @@ def test_odd_phrases_are_found() -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_document_has_no_odd_phrase(path: Path) -> None:
     assert odd(path.read_text(encoding="utf-8")) == []
+
+
+def test_docstrings_have_no_odd_phrase() -> None:
+    plain_in_code = {"nobody", "somebody", "everybody"}
+    found = {}
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                phrases = [
+                    phrase for phrase in odd(ast.get_docstring(node) or "") if phrase.lower() not in plain_in_code
+                ]
+                if phrases:
+                    found[f"{path.relative_to(ROOT)}:{getattr(node, 'name', 'module')}"] = phrases
+    assert found == {}
 
 
 @pytest.mark.parametrize("option", OPTIONS)

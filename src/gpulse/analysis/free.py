@@ -1,4 +1,4 @@
-"""Free GPUs: which nobody uses, over a window of samples and not in one, and in words why the others are not free."""
+"""Free GPUs: which nobody uses, over a window of samples and not in one, and why the others are not free."""
 
 from __future__ import annotations
 

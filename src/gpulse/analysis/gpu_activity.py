@@ -33,7 +33,7 @@ _LONG = 0.25  # seconds from which a stack stands for the time since the one bef
 
 
 class GpuTime:
-    """One GPU: what its counters and the driver's own samples tell of the time that is not yet counted, and the seconds counted."""
+    """One GPU: what its counters and the driver's own samples say about the time that is not yet counted, and the seconds counted."""
 
     def __init__(self) -> None:
         self.waited = self.computed = 0.0

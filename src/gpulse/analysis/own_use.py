@@ -17,7 +17,7 @@ _HIDDEN = 300 << 20  # bytes in use on a GPU without listed processes, from whic
 
 
 class OtherProcess(Value):
-    """A process on a GPU that does not belong to the program: its peak memory, and its mean SM share in per cent; None if unknown."""
+    """A process on a GPU that does not belong to the program: its peak memory, and its mean SM share in percent; None if unknown."""
 
     pid: int
     user: str | None
@@ -30,7 +30,7 @@ class OwnUse(Value):
     """What a program, with all its processes (`pids`), used of one GPU in a window of time.
 
     `used`: whether any of them was on the GPU; None where processes cannot be told apart, for example in a container. Otherwise
-    `memory_peak` is in bytes, `sm_utilization` the mean share of time in which its kernels ran, in per cent, and `energy` in joules;
+    `memory_peak` is in bytes, `sm_utilization` the mean share of time in which its kernels ran, in percent, and `energy` in joules;
     None if unknown. `energy_estimated` if the energy was shared with `others` by SM time. `alone`: no other process ran kernels.
     """
 
@@ -221,7 +221,7 @@ def own_memory(gpu: Gpu, own: Collection[int] | None) -> float | None:
 
 
 def own_sm(gpu: Gpu, own: Collection[int] | None) -> float | None:
-    """Return the share of time in which kernels of a program ran on a GPU, in per cent; None where nobody can tell."""
+    """Return the share of time in which kernels of a program ran on a GPU, in percent; None where nobody can tell."""
     return _own_sum(gpu, own, "sm_utilization")
 
 

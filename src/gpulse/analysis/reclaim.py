@@ -93,7 +93,7 @@ def idle_holders(
 ) -> tuple[set[tuple[str, float]], str]:
     """Return the processes, as UUID and PID, that were idle in all samples of the last `idle` seconds; and why nobody can tell.
 
-    A hole in the samples begins the time anew: what happened in it is not known.
+    A hole in the samples restarts the time: what happened in it is not known.
     """
     cadence, last = Cadence(600.0), None
     book, hole = _book(policy), ""

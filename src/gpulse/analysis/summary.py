@@ -143,7 +143,7 @@ class GpuSummary(Value):
     what the program itself used, where its processes are known. `energy` in joules is the program's share, or that of all processes
     (`device_energy`) where they are not; None if the window was too short to tell. `energy_estimated` if it was shared with others by
     SM time, or integrated from power because the GPU has no counter. `idle_energy` is what it drew while idle, from power. `idle_share`
-    in per cent of the time, None when utilisation was never seen. `throttled_seconds` is the time heat, hardware or a power brake held
+    in percent of the time, None when utilization was never seen. `throttled_seconds` is the time heat, hardware or a power brake held
     the clocks down, `throttled` the same by reason; `power_capped` stands apart, because a healthy GPU at full load lives at its power
     cap.
     """

@@ -61,7 +61,7 @@ def turns(
 
 
 def in_order(entries: Sequence[Entry], policy: Policy, now: float) -> list[Entry]:
-    """Return the waiting requests, the next one first: by priority, then by recent use if the rules say so, then by arrival."""
+    """Return the waiting requests, the next one first: by priority, then by recent use if the rules ask for that, then by arrival."""
     used = recent_hours(entries, now) if policy.fair else {}
     waiting = [entry for entry in entries if entry.kind == "waiting"]
     return sorted(
@@ -169,7 +169,7 @@ class _Board:
             self._had.setdefault(entry.user, set()).add(uuid)
 
     def _free(self, slot: Slot, entry: Entry, mine: bool) -> bool:
-        """Return whether a GPU could be used now, whoever else waits for it."""
+        """Return whether a GPU could be used now, no matter who else waits for it."""
         usable = slot.fits if mine else slot.idle or (entry.share and slot.fits)
         if slot.locked or not usable or self._reserved_for_another(slot.uuid, entry) is not None:
             return False

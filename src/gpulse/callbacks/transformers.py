@@ -25,7 +25,7 @@ class GpulseCallback(Monitored, _TrainerCallback):  # type: ignore[misc]
     state.global_step. The time from the end of a step to the start of the next counts as waiting for data, without logging,
     evaluation and saving. Callbacks cannot add to what the trainer's reporters log, so with `log` a sink of ours writes to each tracker
     that `report_to` names, on the process of rank 0: TensorBoard (the run gpulse in the folder of the trainer's own run), W&B, MLflow,
-    Comet, ClearML, SwanLab and Trackio. No hook tells of an error: the monitor then runs until the next train(),
+    Comet, ClearML, SwanLab and Trackio. No hook reports an error: the monitor then runs until the next train(),
     the end of the program, or `callback.monitor.stop()`.
     """
 

@@ -17,8 +17,8 @@ _LONGEST_DETAIL = 200
 
 
 class Answer:
-    """What came of a POST: `why` it failed, empty if it did not; whether to try `again`, and `after` how many seconds if the
-    other side says so; and the `detail` it gave, one line of untrusted text."""
+    """What came of a POST: `why` it failed, empty if it did not; whether to try `again`, and `after` how many seconds
+    if the other side names them; and the `detail` it gave, one line of untrusted text."""
 
     __slots__ = ("after", "again", "detail", "why")
 

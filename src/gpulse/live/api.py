@@ -234,7 +234,7 @@ def _processes(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
 
 
 def _runs(asked: ApiRequest, given: Mapping[str, Any]) -> Any:
-    """Return the newest runs in words; none where they may not be shown, with the reason."""
+    """Return the newest runs as text; none where they may not be shown, with the reason."""
     if reason := _runs_hidden(asked.hub):
         return {"runs": [], "note": reason}
     found = [_run_row(run) for run in islice(kept_runs(), _MOST_RUNS)]

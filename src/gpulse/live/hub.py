@@ -252,7 +252,7 @@ class Verdicts:
     """
 
     def __init__(self, programs: bool = True) -> None:
-        """Judge; without `programs`, nothing is said of what programs of this computer tell of themselves."""
+        """Judge; without `programs`, nothing is said of what programs of this computer report about themselves."""
         self.found: list[dict[str, Any]] = []
         self.runs: dict[str, dict[str, list[Any]]] = {}  # what Monitors say, by GPU: lines of code and runs, in words
         self._programs = programs

@@ -157,7 +157,7 @@ def differences(a: PeriodFigures, b: PeriodFigures) -> list[Difference]:
 
 
 def _pairs(a: PeriodFigures, b: PeriodFigures) -> list[dict[str, Any]]:
-    """Return the GPUs of both periods by UUID, with activity, power and peak memory in words, a dash for what is unknown."""
+    """Return the GPUs of both periods by UUID, with activity, power and peak memory as text, a dash for what is unknown."""
     there = {gpu.uuid: gpu for gpu in (*a.gpus, *b.gpus)}
     key = "sm_active" if a.mean("sm_active") is not None or b.mean("sm_active") is not None else "utilization"
 

@@ -80,7 +80,7 @@ def problems(
     now: float,
     standing: Callable[[Transition, float], dict[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return what is wrong now, the worst first, in words; `standing` tells what people decided about an alert."""
+    """Return what is wrong now, the worst first, as text; `standing` tells what people decided about an alert."""
     active = {alert.id: alert for alert in alerts}
     found = [one.to_plain() for one in worded(concerns(diagnosis, active.values(), now))]
     for plain in found if standing is not None else ():
@@ -101,7 +101,7 @@ def sample(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _server(server: Server) -> dict[str, Any]:
-    """Return a model server: its values, the name of its series in the history, and its line in words."""
+    """Return a model server: its values, the name of its series in the history, and its line as text."""
     plain = _values(server, SERVER_METRICS)
     plain["key"] = f"{SERVING}{server.key}"
     plain["activity"] = activity(server)
@@ -308,7 +308,7 @@ class StreamLog:
             listener()
 
     def _report(self, error: Exception, failed: Callable[[Exception], None] | None) -> None:
-        """Tell of an error, once for each message and not without end."""
+        """Report an error, once for each message and not without end."""
         if failed is not None and repr(error) not in self._reported and len(self._reported) < 100:
             self._reported.add(repr(error))
             failed(error)

@@ -126,7 +126,7 @@ class Process(Reading):
 
 
 class Server(Reading):
-    """A model server, or one of several models of a server, with what it says of itself and what its GPUs add to that."""
+    """A model server, or one of several models of a server, with what it reports about itself and what its GPUs add to that."""
 
     __slots__ = ()
 

@@ -173,7 +173,7 @@ class Silence(Value):
 
 
 def owner_of(event: Event) -> str:
-    """Return the user that an event is about; empty where there is none."""
+    """Return the user that an event is about; empty if there is none."""
     process = event.process
     return (process.user if process is not None else None) or str(event.values.get("user") or "")
 

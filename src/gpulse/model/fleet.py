@@ -29,7 +29,7 @@ HOST_STATES: dict[HostState, str] = {
 class HostReport(Value):
     """One machine: `source` is how it is read (ssh, url or prometheus), `age` the seconds since its newest sample.
 
-    Without a recent sample, `snapshot` is None and `reason` says why in words, which may come from that machine.
+    Without a recent sample, `snapshot` is None and `reason` says why, which may come from that machine.
     `link` is the address of its own page, empty if it has none.
     """
 

@@ -63,7 +63,7 @@ class OutOfMemory(Value):
     uses. `used` is all that this process holds, `allocated` what its tensors hold, `reserved_unused` what the framework's allocator
     holds without using it, `limit` what the program may use at most. `free` is as the message says, or what the driver says now
     (`free_is_now`). `allocations` are the lines that hold most of torch's memory, if torch recorded them. `where` is gpu or host.
-    `cause` and `remedies` are keys; `text` is the account in words.
+    `cause` and `remedies` are keys; `text` is the account as text.
     """
 
     message: str

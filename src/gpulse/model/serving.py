@@ -54,7 +54,7 @@ class ServerSample(Value):
     """One answer of a server about one model. `at` is in seconds of the clock of the sampler.
 
     `gauges` have catalog keys, `counts` and `latencies` the names above. `gap` says why there is no answer, of a server that is
-    known from earlier. `pids` are its processes on GPUs; `gpus` their UUIDs, if whoever asked knows them.
+    known from earlier. `pids` are its processes on GPUs; `gpus` their UUIDs, if the caller knows them.
     """
 
     server: str

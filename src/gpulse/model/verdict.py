@@ -1,4 +1,4 @@
-"""Verdicts: what limited one GPU over a window of time, with the numbers that say so, and where its time went.
+"""Verdicts: what limited one GPU over a window of time, with the numbers behind it, and where its time went.
 
 Concerns are what is wrong now, each once: what verdicts and active alerts say together.
 """
@@ -63,7 +63,7 @@ class Budget(Value, frozen=True):
 
     @classmethod
     def from_plain(cls, plain: object) -> Budget | None:
-        """Build a budget from plain data; None where there is none. Parts it does not know are left out."""
+        """Build a budget from plain data; None if there is none. Parts it does not know are left out."""
         if not isinstance(plain, dict) or not isinstance(shares := plain.get("shares"), dict):
             return None
         known = {part: float(share) for part, share in shares.items() if isinstance(share, (int, float))}
@@ -81,7 +81,7 @@ class Budget(Value, frozen=True):
 
 
 def total_budget(budgets: Iterable[Budget]) -> Budget | None:
-    """Return one budget of several, each counting by its seconds; None where there is none."""
+    """Return one budget of several, each counting by its seconds; None if there is none."""
     known = [one for one in budgets if one.seconds > 0]
     seconds = sum(one.seconds for one in known)
     if not known:
@@ -94,8 +94,8 @@ class Evidence(Value, frozen=True):
     """One number of a verdict.
 
     `metric` is a catalog key or one of the figures that the diagnosis derives (see docs/diagnosis.md). `threshold` is the limit
-    that decided, None where there is none; `side` says on which side of it the value lies, `seen` for a plain fact. `text` is the
-    number in words, empty until `present.verdicts.worded` adds it.
+    that decided, None if there is none; `side` says on which side of it the value lies, `seen` for a plain fact. `text` is the
+    number as text, empty until `present.verdicts.worded` adds it.
     """
 
     metric: str
@@ -139,7 +139,7 @@ class Verdict(Value, frozen=True):
 
     `key` names the cause, `share` is the part of the judged time (0–1) in which it applied, `values` holds further numbers such as
     a period or an estimated time until memory is full. `also` lists what else was seen, the most important first. `advice` holds
-    keys. `title` and `remedies` are verdict and advice in words, empty until `present.verdicts.worded` adds them. `since` is when
+    keys. `title` and `remedies` are verdict and advice as text, empty until `present.verdicts.worded` adds them. `since` is when
     it began to hold, None where only the window is known. `budget` says where the time of the GPU went. `instance` names a MIG
     instance of the GPU ("1", or "1/0" with its compute instance), empty for a whole GPU.
     """

@@ -248,7 +248,7 @@ class Ledger:
             self._diagnosis.add(snap.snapshot, snap.program, snap.own)
 
     def diagnosis(self) -> Diagnosis:
-        """Return what limited each GPU so far, in words and numbers."""
+        """Return what limited each GPU so far, as text and numbers."""
         from ..analysis.diagnosis.running import with_wait
         from ..model.verdict import Diagnosis
         from ..present.verdicts import worded

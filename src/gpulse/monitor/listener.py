@@ -173,7 +173,7 @@ class Listener:
 
 
 class EdgeBudget:
-    """How many more samples the edges of windows may trigger: exact for phases that change now and then, bounded for those that repeat."""
+    """How many more samples the edges of windows may trigger: exact for phases that change occasionally, bounded for those that repeat."""
 
     __slots__ = ("_at", "_last", "_left")
 

@@ -39,7 +39,7 @@ _TEXTS = ("run", "phase")
 
 
 class Presence(Value):
-    """What a running Monitor says of itself.
+    """What a running Monitor reports about itself.
 
     `run` is its id, `rank` its rank in a job or None. `time` is when this was written (seconds since 1970), `seconds` how long it has run.
     `phase`, `step` (None before the first), `steps_per_second` and `data_wait` (percent) are those of the last second or so;
@@ -155,7 +155,7 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
 
 
 def presence_of(pid: int, environ: Mapping[str, str] = os.environ) -> Presence | None:
-    """Return what the Monitor in a process says of itself; None if it has none or belongs to another user."""
+    """Return what the Monitor in a process reports about itself; None if it has none or belongs to another user."""
     return next((one for folder in _folders(environ) if (one := _read(folder, pid)) is not None), None)
 
 

@@ -78,7 +78,7 @@ class StackSampler:
         return code_lines(self.stacks())
 
     def recent(self) -> tuple[CodeLine, ...]:
-        """Return the lines as they were some seconds ago, for whoever asks again and again; none in the first seconds."""
+        """Return the lines as they were some seconds ago, for callers that ask repeatedly; none in the first seconds."""
         at, lines = self._told
         if (now := time.monotonic()) - at >= _OFTEN and self._tally.is_settled:
             lines = self.lines()

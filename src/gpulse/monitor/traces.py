@@ -302,7 +302,7 @@ class StepTrace:
 class TraceSignal:
     """A signal that asks for a trace of the next steps, where the program has no handler of its own for it.
 
-    A process that makes no traces ignores it: whoever signals all ranks of a job must not end those.
+    A process that makes no traces ignores it: a signal to all ranks of a job must not end those.
     """
 
     def __init__(self, number: int, ledger: Ledger, keeper: RunKeeper | None, say: Callable[[str], None]) -> None:

@@ -114,5 +114,5 @@ ADVICE: dict[str, str] = {
 
 
 def advice_text(key: str) -> str:
-    """Return an advice in words."""
+    """Return an advice as text."""
     return ADVICE.get(key, key)

@@ -1,4 +1,4 @@
-"""One value, one text and one severity: what every surface writes for a metric, why it is absent, and XID codes in words."""
+"""One value, one text and one severity: what every surface writes for a metric, why it is absent, and XID codes as text."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def severity_style(severity: str) -> str:
 
 
 def severity(metric: Metric, reading: Reading) -> str:
-    """Return calm, warn or critical for a value; calm where there is none."""
+    """Return calm, warn or critical for a value; calm if there is none."""
     value = reading.get(metric.key)
     if metric is Gpu.temperature and isinstance(reading, Gpu):
         return _heat(reading)
@@ -80,7 +80,7 @@ def throttle_text(gpu: Gpu, worst: bool = False) -> str:
 
 
 def throttle_words(reasons: Iterable[str]) -> tuple[str, ...]:
-    """Return throttle reasons in words with commas between, each once; a reason that is not known is Untrusted."""
+    """Return throttle reasons as text with commas between, each once; a reason that is not known is Untrusted."""
     words = [word for word in reasons if word != "gpu_idle"]
     if "hw_thermal_slowdown" in words or "hw_power_brake_slowdown" in words:
         words = [word for word in words if word != "hw_slowdown"]  # the bit that is set with either of them

@@ -1,4 +1,4 @@
-"""Lines of code and stacks in words: where a run lost GPU time, what to change there, and what threads execute."""
+"""Lines of code and stacks as text: where a run lost GPU time, what to change there, and what threads execute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong now, in words: one line each, with owner, since when, what it costs, when it ends and what to do next."""
+"""What is wrong now, as text: one line each, with owner, since when, what it costs, when it ends and what to do next."""
 
 from __future__ import annotations
 

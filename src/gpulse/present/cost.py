@@ -1,4 +1,4 @@
-"""Throughput and costs in words: what a run processed per second, and what that cost in money, energy and CO2e."""
+"""Throughput and costs as text: what a run processed per second, and what that cost in money, energy and CO2e."""
 
 from __future__ import annotations
 

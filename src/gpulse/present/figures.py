@@ -81,7 +81,7 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 
 def evidence_text(evidence: Evidence) -> str:
-    """Return a number in words with the threshold it passed: "SM active 4 % (below 40 %)"."""
+    """Return a number as text with the threshold it passed: "SM active 4 % (below 40 %)"."""
     name = figure_name(evidence.metric)
     text = f"{name[:1].upper()}{name[1:]} {figure_text(evidence.metric, evidence.value)}"
     limit = limit_text(evidence)
@@ -96,7 +96,7 @@ def figure_name(metric: str) -> str:
 
 
 def limit_text(evidence: Evidence, above: str = "at least", below: str = "below") -> str:
-    """Return the threshold that a number passed: "at least 80 %"; empty where there is none."""
+    """Return the threshold that a number passed: "at least 80 %"; empty if there is none."""
     if evidence.threshold is None or evidence.side == "seen":
         return ""
     return f"{above if evidence.side == 'above' else below} {figure_text(evidence.metric, evidence.threshold)}"

@@ -148,7 +148,7 @@ def _gpu_row(gpu: Gpu) -> str:
 
 
 def cell(text: str, share: float | None = None, fill: str = "", color: str = "", *, bold: bool = False) -> str:
-    """Return a cell of finished HTML; `share` in per cent is a bar behind it."""
+    """Return a cell of finished HTML; `share` in percent is a bar behind it."""
     style = _CELL
     if share is not None:
         end = max(0.0, min(100.0, share))

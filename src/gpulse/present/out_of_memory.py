@@ -1,4 +1,4 @@
-"""An out-of-memory error in words: what happened, who held the memory, and what to try."""
+"""An out-of-memory error as text: what happened, who held the memory, and what to try."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program does on its GPUs, in words: its own use and that of others, its ranks, its progress, and how it ended."""
+"""What a program does on its GPUs, as text: its own use and that of others, its ranks, its progress, and how it ended."""
 
 from __future__ import annotations
 

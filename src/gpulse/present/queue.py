@@ -1,4 +1,4 @@
-"""The queue in words: who holds a GPU until when, who waits for what, and when they may start."""
+"""The queue as text: who holds a GPU until when, who waits for what, and when they may start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Past runs in words: a table of them, one in full, and which differences between two runs or periods matter."""
+"""Past runs as text: a table of them, one in full, and which differences between two runs or periods matter."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def speed_text(run: KeptRun) -> str:
 
 
 def limit_text(run: KeptRun) -> str:
-    """Return the key of the first verdict, in words."""
+    """Return the key of the first verdict, as text."""
     first = next((one for one in run.list("verdict") if isinstance(one, dict)), None)
     return DASH if first is None else clean(str(first.get("key", "")).replace("_", " "))
 
@@ -294,17 +294,17 @@ class Difference:
 
     @property
     def before_text(self) -> str:
-        """The first figure in words; a dash when it is unknown."""
+        """The first figure as text; a dash when it is unknown."""
         return DASH if self.before is None else self._text(self.before)
 
     @property
     def after_text(self) -> str:
-        """The second figure in words; a dash when it is unknown."""
+        """The second figure as text; a dash when it is unknown."""
         return DASH if self.after is None else self._text(self.after)
 
     @property
     def change_text(self) -> str:
-        """The difference in words: "▼ 220 Wh (-34 %)", "▲ 5 points", "same"; a dash when a figure is unknown."""
+        """The difference as text: "▼ 220 Wh (-34 %)", "▲ 5 points", "same"; a dash when a figure is unknown."""
         if self.before is None or self.after is None:
             return DASH
         gap = self.after - self.before

@@ -1,4 +1,4 @@
-"""Model servers in words: one line that says what a server does, in the same order everywhere."""
+"""Model servers as text: one line that says what a server does, in the same order everywhere."""
 
 from __future__ import annotations
 

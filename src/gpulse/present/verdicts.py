@@ -1,4 +1,4 @@
-"""Verdicts in words: one sentence for each, its evidence, its advice, and where the time went; every surface takes its words from here."""
+"""Verdicts as text: one sentence for each, its evidence, its advice, and where the time went; every surface takes its words from here."""
 
 from __future__ import annotations
 
@@ -160,12 +160,12 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
 
 
 def evidence(verdict: Verdict) -> list[str]:
-    """Return the evidence in words, one entry per number."""
+    """Return the evidence as text, one entry per number."""
     return [evidence_text(one) for one in verdict.evidence]
 
 
 def advice(verdict: Verdict) -> list[str]:
-    """Return the advice in words; an XID comes with NVIDIA's own action."""
+    """Return the advice as text; an XID comes with NVIDIA's own action."""
     code = verdict.values.get("xid")
     if "xid" in verdict.advice and isinstance(code, (int, float)):
         remedy = xid_remedy(code) or "see NVIDIA's XID catalog"

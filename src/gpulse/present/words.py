@@ -146,12 +146,12 @@ def power(gpu: Gpu, limit: bool = True) -> str:
 
 
 def share_style(share: float | None) -> str:
-    """Return the colour of an activity: the busier the brighter, never alarming."""
+    """Return the color of an activity: the busier the brighter, never alarming."""
     return "faint" if share is None or share < 5 else "busy" if share >= 50 else "good"
 
 
 def memory_style(gpu: Gpu) -> str:
-    """Return the colour of a memory bar: its own until it is nearly full."""
+    """Return the color of a memory bar: its own until it is nearly full."""
     level = severity(Gpu.memory_percent, gpu)
     return "memory" if level == "calm" else level
 
@@ -162,7 +162,7 @@ def has(gpu: Gpu, metric: Number) -> bool:
 
 
 def silence(gpu: Gpu, now: float) -> tuple[str, str]:
-    """Return in words why a GPU shows nothing at all, and their style; two empty texts when it shows something."""
+    """Return why a GPU shows nothing at all, and their style; two empty texts when it shows something."""
     if gpu.state != "ok":
         since = "" if gpu.since is None or now - gpu.since < 1 else f" for {duration_text(now - gpu.since)}"
         fault = "" if gpu.xid_last is None else f" (XID {gpu.xid_last:.0f})"

@@ -226,7 +226,7 @@ class DemoFeed(PollingFeed):
 
 
 class HostSource(Source):
-    """One machine of a fleet as a source for `top`: its newest sample; when no more come, the last one with a problem that says so."""
+    """One machine of a fleet as a source for `top`: its newest sample; when no more come, the last one with a problem that states it."""
 
     name = "fleet"
 

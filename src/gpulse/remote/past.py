@@ -82,7 +82,7 @@ _PORT = re.compile(r":\d+$")
 
 
 def matcher(*keys: str) -> str:
-    """Return what selects all series of these keys, whoever exported them."""
+    """Return what selects all series of these keys, no matter which exporter wrote them."""
     names = [name for name, (key, _) in SERIES.items() if key in keys]
     return f'__name__=~"{"|".join(names)}"'
 

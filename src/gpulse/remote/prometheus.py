@@ -156,7 +156,7 @@ class PrometheusFeed(PollingFeed):
         return found
 
     def _describe(self) -> dict[tuple[str, str], dict[str, str]]:
-        """Return the owner of each GPU, by machine and UUID, where an exporter tells; now and then also read their names."""
+        """Return the owner of each GPU, by machine and UUID, where an exporter tells; occasionally also read their names."""
         names = (OWNER, *INFO) if self._rounds_done % _IDENTITIES_EVERY == 0 else (OWNER,)
         self._rounds_done += 1
         owners = {}

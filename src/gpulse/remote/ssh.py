@@ -237,7 +237,7 @@ def _options() -> list[str]:
 
 
 def _told(said: str, code: int | None, reason: str) -> tuple[HostState, str]:
-    """Return the state of a machine that was lost, and why in words."""
+    """Return the state of a machine that was lost, and why."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     last = lines[-1] if lines else ""
     lowered = said.lower()

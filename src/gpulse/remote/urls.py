@@ -118,7 +118,7 @@ class Refused(Exception):
 
 
 def why_refused(error: Refused | OSError) -> tuple[HostState, str]:
-    """Return the state of a machine whose server cannot be read, and why in words."""
+    """Return the state of a machine whose server cannot be read, and why."""
     if isinstance(error, Refused):
         return error.state, error.reason
     return "unreachable", str(error.strerror or error or "no answer")

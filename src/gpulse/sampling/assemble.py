@@ -51,7 +51,7 @@ def corrections(values: Iterable[tuple[str, Value]], metrics: Mapping[str, Metri
 
 
 def check(facts: Facts, metrics: Mapping[str, Metric], dropped: dict[str, int]) -> None:
-    """Drop implausible values and count them: drivers do answer 808334905 % now and then."""
+    """Drop implausible values and count them: drivers do answer 808334905 % occasionally."""
     for key, value in corrections(facts.values.items(), metrics).items():
         if value is not None:
             facts.values[key] = value

@@ -45,7 +45,7 @@ class Series:
 class Figures(Value):
     """What one answer says about one model; gauges have catalog keys, counts and latencies those of `model.serving`.
 
-    `server`, `endpoint` and `gap` are set where the one who answers tells of others.
+    `server`, `endpoint` and `gap` are set where the one who answers reports others.
     """
 
     model: str
@@ -175,7 +175,7 @@ class Kind(Value):
             figures.latencies[key] = Histogram(scaled, counts)
 
     def _of_engines(self, samples: list[tuple[Labels, float]]) -> list[float]:
-        """Return one value per engine: the highest of its ranks. A value that is no number is nothing."""
+        """Return one value per engine: the highest of its ranks. A value that is not a number is nothing."""
         if not self.ranks:
             return [value for _, value in samples if _sound(value)]
         highest: dict[tuple[tuple[str, str], ...], float] = {}

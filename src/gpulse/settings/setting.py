@@ -19,7 +19,7 @@ class Setting:
     """One setting of a table of the file, or with an empty `table` one that only the environment or an option sets.
 
     `choices` are the words it takes, `what` is what one of them is called. A list may be `empty` or not. `default` is what it is
-    when nobody sets it; where that depends on the machine it is None, and `otherwise` says in words what happens then.
+    when nobody sets it; where that depends on the machine it is None, and `otherwise` says as text what happens then.
     `example` is what the template of the file shows for a setting without a default. `form` raises for a word that is wrong.
     """
 
@@ -70,7 +70,7 @@ class Setting:
 
     @property
     def normally(self) -> str:
-        """What happens when nobody sets it, in words or as the value; empty where that is nothing."""
+        """What happens when nobody sets it, as text or as the value; empty where that is nothing."""
         if self.default is None or isinstance(self.default, str):
             return self.otherwise or self.default or ""
         return toml(self.default)

@@ -1,4 +1,4 @@
-"""Stacks of other processes, read with py-spy without pausing them, and in words why that is not possible."""
+"""Stacks of other processes, read with py-spy without pausing them, and why that is not possible."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def owner_of(pid: int) -> int | None:
 
 
 def is_own(pid: int, environ: Mapping[str, str] | None = None) -> bool:
-    """Return whether a process belongs to the user: ours, or whoever called sudo. Root does not own everything."""
+    """Return whether a process belongs to the user: ours, or that of the user who called sudo. Root does not own everything."""
     environ = os.environ if environ is None else environ
     sudo = environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
     return owner_of(pid) in (os.geteuid(), int(sudo) if sudo.isdecimal() else os.geteuid())

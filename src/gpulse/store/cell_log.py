@@ -105,7 +105,7 @@ class CellLog:
             self._shorten()
 
     def read(self) -> list[CellSpan]:
-        """Return the runs, the earliest first; none if there is no file. Lines that are damaged are left out."""
+        """Return the runs, the earliest first; none without a file. Lines that are damaged are left out."""
         return merged([filter(None, map(_parsed, self._lines()))])
 
     def _lines(self) -> list[bytes]:

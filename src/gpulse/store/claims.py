@@ -37,7 +37,7 @@ class Claim:
         return self._handle
 
     def close(self) -> None:
-        """Let go; a program that it was passed on to still holds it. Safe to call twice."""
+        """Release it; a program that it was passed on to still holds it. Safe to call twice."""
         if self._handle is not None:
             os.close(self._handle)  # not LOCK_UN, which would take it from the others as well
             self._handle = None
@@ -101,7 +101,7 @@ def _path(uuid: str, folder: str | None) -> str:
 
 
 def _opened(path: str) -> int | None:
-    """Open the lock file, made where there is none; None when it is another user's who does not share it, or no lock file.
+    """Open the lock file, created if it does not exist; None when it is another user's who does not share it, or no lock file.
 
     The kernel refuses O_CREAT on a file of another user in a folder like /tmp (fs.protected_regular), so making and
     opening are two steps. No link is followed, no pipe waited for, nothing opened that has a second name elsewhere.

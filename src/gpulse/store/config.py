@@ -25,7 +25,7 @@ _TOML_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Return the tables of a configuration file; {} where there is none.
+    """Return the tables of a configuration file; {} if there is none.
 
     Raises ConfigError naming the file, the line and what is wrong there.
     """

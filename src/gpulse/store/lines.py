@@ -136,7 +136,7 @@ class LineFile(AppendedFile):
         self._put(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def reopen(self) -> None:
-        """Open the path anew, as after a log rotation; what is there is kept."""
+        """Reopen the path, as after a log rotation; what is there is kept."""
         fresh = self._open()
         os.close(self._handle)
         self._handle = fresh

@@ -111,7 +111,7 @@ class PackedReader(io.RawIOBase):
         self._raw = False
 
     def _some(self, most: int) -> bytes:
-        """Return some text, at most so much; none at the end."""
+        """Return some text, up to a limit; none at the end."""
         while not self._ready:
             if not self._unpack():
                 return b""

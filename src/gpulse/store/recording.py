@@ -131,7 +131,7 @@ def _read_line(path: str, number: int, line: bytes, read: Callable[[str], Line],
 
 
 def next_line(name: str, text: io.BufferedReader) -> bytes:
-    """Return the next line, empty at the end; raise RecordingError for one so long that it cannot be a sample."""
+    """Return the next line, empty at the end; raise RecordingError for one too long to be a sample."""
     line = text.readline(LONGEST + 1)
     if len(line) > LONGEST:
         raise _too_long(name)
@@ -295,7 +295,7 @@ class Frames:
         return sample
 
     def close(self) -> None:
-        """Let go of the file; safe to call twice."""
+        """Release the file; safe to call twice."""
         self._finding.close()
         self._reading.close()
 

@@ -64,7 +64,7 @@ class KeptRun:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; None if it has not ended, or nobody could say so."""
+        """How long it took; None if it has not ended, or nobody could tell."""
         return self.number("seconds")
 
     def same(self, other: KeptRun) -> bool:

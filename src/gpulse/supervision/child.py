@@ -164,7 +164,7 @@ def _started(command: list[str], environ: Mapping[str, str], mask: Mask) -> int:
 def _started_readable(command: list[str], environ: Mapping[str, str], mask: Mask) -> int:
     """Start a command that allows this process and its children to read it, where Yama allows that only to ancestors.
 
-    It has to say so itself, between fork and exec, which posix_spawn has no place for. Its own children have to say it again.
+    It has to allow that itself, between fork and exec, which posix_spawn has no place for. Its own children have to say it again.
     """
     import ctypes
     import subprocess

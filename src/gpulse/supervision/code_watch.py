@@ -1,4 +1,4 @@
-"""The lines of code at which the GPUs of a program waited, for programs that know nothing of gpulse."""
+"""The lines of code at which the GPUs of a program waited, for programs that do not use gpulse."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ class Desk:
             self._group("clear", alert, now)  # always told: an incident that somebody opened has to end
 
     def _consider(self, key: tuple[object, ...], entry: _Entry, alert: Transition, now: float) -> None:
-        """Tell of an alert that nobody knows of, and again of one that has lasted for long, unless it is not wanted."""
+        """Report an alert that nobody knows about, and again one that has lasted for long, unless it is not wanted."""
         event = alert.event
         if entry.grouped:
             return

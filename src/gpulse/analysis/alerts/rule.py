@@ -142,7 +142,7 @@ class Finding(Value):
 class AlertRule:
     """One rule. `settings` says which keys its table takes, how each is read and what it is when not given.
 
-    `wanted` is what it has to be shown. `severity` is empty for a rule whose alerts are as bad as the condition they tell of.
+    `wanted` is what it has to be shown. `severity` is empty for a rule whose alerts are as bad as their condition.
     `observe` is called with samples in order, from one thread.
     """
 

@@ -95,7 +95,7 @@ def names(table: Mapping[str, Any], key: str, known: Iterable[str], where: str =
 
 
 def _rule_named(word: str, known: Iterable[str]) -> str:
-    """Return the rule that a word means: its name, or that of a condition which one rule tells of, such as memory_leak."""
+    """Return the rule that a word means: its name, or that of a condition which one rule reports, such as memory_leak."""
     rules = {one.alert for one in named(word)} - {""}
     return rules.pop() if word not in known and len(rules) == 1 else word
 

@@ -32,7 +32,7 @@ _FIGURES = ("busy", "cpu_main", "cpu_tree")  # of a span, beside the means of me
 class DiagnosisRule(Value):
     """One verdict.
 
-    `needs` lists the metrics it cannot do without, `signature` says in words when it fires, `blind` what it cannot see, `sources`
+    `needs` lists the metrics it cannot do without, `signature` says when it fires, `blind` what it cannot see, `sources`
     where its thresholds come from; all of it is printed in docs/diagnosis.md. `advice` holds keys of texts. `part` is the part of the
     time budget that the rule explains: it is asked when that part is the largest that the GPU waits for.
     """
@@ -126,7 +126,7 @@ def facts(of: Span | ServedTime, *names: str) -> list[Evidence | None]:
 
 
 def percent(share: float | None) -> float | None:
-    """Return a share (0–1) in per cent."""
+    """Return a share (0–1) in percent."""
     return None if share is None else 100 * share
 
 

@@ -217,7 +217,7 @@ class Span:
 
     @property
     def memory_share(self) -> float | None:
-        """Highest share of the memory in use, in per cent of what programs can have."""
+        """Highest share of the memory in use, in percent of what programs can have."""
         used, total = self.high("memory_used"), self.gpu.last("memory_total")
         if used is None or not total:
             return None

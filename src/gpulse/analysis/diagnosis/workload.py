@@ -115,7 +115,7 @@ def _is_freed(gpu: GpuWindow, at: int) -> bool:
 
 
 def _level(gpu: GpuWindow, first: int, end: int) -> float:
-    """Return the mean activity of some samples in per cent: of kernels or, where it is more, of anything."""
+    """Return the mean activity of some samples in percent: of kernels or, where it is more, of anything."""
     return max(0.0, *_means(gpu, first, end, ("sm_active", "utilization")))
 
 

@@ -142,7 +142,7 @@ def _output(filename: str | None, *, private: bool) -> _Output:
 
 
 def _health(snapshot: Snapshot) -> int:
-    """Return the exit code, which tells of a lost GPU whatever else was printed."""
+    """Return the exit code, which reports a lost GPU whatever else was printed."""
     from ...surfaces.query.smi.failure import LOST, lost
 
     gone = [gpu.pci_bus_id or f"{gpu.index:.0f}" for gpu in snapshot.gpus if gpu.state == "lost"]

@@ -122,7 +122,7 @@ class Pace:
         return grown
 
     def forget(self) -> None:
-        """Begin anew: after the GPU slept, its counts do not compare."""
+        """Start over: after the GPU slept, its counts do not compare."""
         self._value = self._last = None
 
 

@@ -272,7 +272,7 @@ def field_number(out: Any) -> int:
 def computed(keys: tuple[str, ...], find: Callable[[Nvml, Any], tuple[int, tuple[Value | None, ...]]]) -> Reader:
     """Values that take several calls, or one into a long list: `find` makes them and returns a code and a value for each key.
 
-    Its buffers live as long as the call, so it is for what is read now and then.
+    Its buffers live as long as the call, so it is for what is read occasionally.
     """
 
     def bind(nvml: Nvml, handle: Any) -> Bound:

@@ -42,7 +42,7 @@ def gap_of(text: str) -> Gap:
 
 
 def number(text: str) -> Reading:
-    """Read a number with its unit into ours: bytes, W, °C, MHz, per cent, bytes per second."""
+    """Read a number with its unit into ours: bytes, W, °C, MHz, percent, bytes per second."""
     word = text[: len(text) - len(text.lstrip("0123456789."))] if text[:1] != "-" else ""
     factor = _FACTORS.get(text[len(word) :].strip())
     if not word or factor is None or word.count(".") > 1 or word == "." or len(word) > _LONGEST:

@@ -194,7 +194,7 @@ class Accounts:
         return account
 
     def taken(self) -> list[Statement]:
-        """Return the statements that write all accounts down, and begin them anew."""
+        """Return the statements that write all accounts down, and start them over."""
         accounts = (*self._live.values(), *self._nobody.values())
         held = [account for account in accounts if account.seconds or account.energy]
         return [statement for account in held for statement in account.taken()]
@@ -254,7 +254,7 @@ class EnergySplit:
         self._grew = False
 
     def hold(self, holder: Account, seconds: float, ran: float | None, counted: bool) -> None:
-        """Note who holds the GPU and for how many seconds its kernels ran; `counted`: by a counter, which is read now and then."""
+        """Note who holds the GPU and for how many seconds its kernels ran; `counted`: by a counter, which is read occasionally."""
         before, busy = self._held.get(holder, (0.0, 0.0))
         self._held[holder] = (before + seconds, None if ran is None or busy is None else busy + ran)
         self._waits |= counted

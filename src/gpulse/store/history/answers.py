@@ -20,7 +20,7 @@ TEXTS = ("user", "name", "command", "job", "container", "pod", "project", "job_n
 
 
 class HistorySeries(Value):
-    """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN where there is none.
+    """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN if there is none.
 
     `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much time with
     values each holds, the weight of its mean. `gaps` are the stretches without records, by the recorder's own interval: the last

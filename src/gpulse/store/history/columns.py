@@ -1,7 +1,7 @@
 """Columns: the values of one metric over time as small whole numbers, packed.
 
 A value is kept to a step that depends on its unit (`coding_of`), so that the differences from row to row are small and deflate
-well: per cent 0.01, watts, joules and degrees 0.1, memory 64 KiB, seconds 1 ms, megahertz and counts 1 (whole numbers exact to
+well: percent 0.01, watts, joules and degrees 0.1, memory 64 KiB, seconds 1 ms, megahertz and counts 1 (whole numbers exact to
 2**53), rates 1 part in 8192. What does not fit its coding is kept as it is, in 8 bytes.
 """
 
@@ -71,7 +71,7 @@ def sound(text: str) -> str:
 
 
 class Column(Value):
-    """The values of one metric: `mean`, `low` and `high` a row, NaN where there is none; `gaps` says whether any is missing.
+    """The values of one metric: `mean`, `low` and `high` a row, NaN if there is none; `gaps` says whether any is missing.
 
     At full resolution the three are one and the same list. `shares` says for which part of its time each row has values, as far as
     that is not all of it; None where it is.

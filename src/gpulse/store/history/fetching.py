@@ -211,7 +211,7 @@ class TimeGrid:
         return self._with_holes(found, 0.0)
 
     def spread(self, column: Column | None) -> tuple[list[float], list[float], list[float]]:
-        """Return least, mean and most at each moment; NaN where there is none."""
+        """Return least, mean and most at each moment; NaN if there is none."""
         if column is None:
             nothing = [NAN] * len(self.times)
             return nothing, nothing, nothing

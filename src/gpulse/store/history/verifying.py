@@ -39,7 +39,7 @@ class Verification(Value):
 
     @property
     def only_indexes(self) -> bool:
-        """Whether SQLite complains of nothing but indexes, which can be built anew."""
+        """Whether SQLite complains of nothing but indexes, which can be rebuilt."""
         return all("index" in message for message in self.pages)
 
 

@@ -46,7 +46,7 @@ _STEP_BACK = (
 
 
 class Receiver:
-    """Where to send: the URL, and a function that returns the headers, read anew for each request because tokens change.
+    """Where to send: the URL, and a function that returns the headers, read again for each request because tokens change.
 
     `name` may be shown; `private` tells whether nobody on the network can read what is sent.
     """

@@ -147,7 +147,7 @@ class FleetScreen:
             self._typing += " " if key == "space" else key
 
     def _selected(self) -> str | None:
-        """Return the machine of the selected row; one that cannot be read stays closed, and the last line says so."""
+        """Return the machine of the selected row; one that cannot be read stays closed, and the last line says why."""
         host = self._hosts[self._row] if self._row < len(self._hosts) else None
         if host is None:
             self._message = "select a machine or a GPU first (keys 1 and 2)"

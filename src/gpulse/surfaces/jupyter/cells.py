@@ -34,7 +34,7 @@ _time = attrgetter("time")
 
 
 class CurvePoint(Value):
-    """A kernel at one sample: memory in bytes and power in watts over all its GPUs, mean SM share of them in per cent; None if unknown."""
+    """A kernel at one sample: memory in bytes and power in watts over all its GPUs, mean SM share of them in percent; None if unknown."""
 
     time: float
     memory: float | None

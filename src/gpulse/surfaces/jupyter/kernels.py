@@ -87,7 +87,7 @@ class KernelProcesses:
         return bool(self._strangers)
 
     def hosts(self, pids: Mapping[str, int | None]) -> dict[str, dict[str, Any]]:
-        """Return host memory in bytes, CPU in per cent of one core and the number of child processes of each kernel."""
+        """Return host memory in bytes, CPU in percent of one core and the number of child processes of each kernel."""
         found = self._machine.processes([pid for pid in pids.values() if pid is not None], _TREE)
         for pid, facts in found.items():
             settle_rates(pid, facts, self._rates)

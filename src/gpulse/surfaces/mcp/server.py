@@ -44,8 +44,8 @@ def build(tools: Tools) -> Any:
         return await _told(partial(tools.snapshot, gpus, metrics))
 
     async def why(seconds: float = 10.0, gpus: list[str] | None = None, since: str | None = None) -> dict[str, object]:
-        """What is wrong (`problems`, the worst first), and what limits each GPU: one verdict with its confidence, the numbers that
-        say so, and what to change. Watches for
+        """What is wrong (`problems`, the worst first), and what limits each GPU: one verdict with its confidence,
+        the numbers behind it, and what to change. Watches for
         `seconds` (2 to 60), or judges the recorded history with `since` ("2h")."""
         return await _told(partial(tools.why, seconds, gpus, since))
 

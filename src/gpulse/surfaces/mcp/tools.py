@@ -166,7 +166,7 @@ class Tools:
 
 
 def _why(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Return what is wrong, the worst first, and the verdict on each GPU: a sentence, how sure it is, evidence and advice in words."""
+    """Return what is wrong, the worst first, and the verdict on each GPU: a sentence, how sure it is, evidence and advice as text."""
     from ...analysis.concerns import concerns
     from ...present.concerns import worded
 

@@ -32,7 +32,7 @@ class ScrollColumn(Value):
     blank_zero: bool = False
 
     def text(self, reading: Reading) -> str:
-        """Return the value, a dash where there is none; pmon writes a process's idle video engines as one too."""
+        """Return the value, a dash if there is none; pmon writes a process's idle video engines as one too."""
         value = reading.get(self.key)
         if self.blank_zero and value == 0:
             return "-"

@@ -38,7 +38,7 @@ _TRAINING = {
 
 
 class ChartLine(Value):
-    """One series of a chart: `color` is its number among the colours, `run` that of its run, `gpu` what it is switched off with."""
+    """One series of a chart: `color` is its number among the colors, `run` that of its run, `gpu` what it is switched off with."""
 
     name: str
     trace: TimelineSeries
@@ -71,7 +71,7 @@ class ReportChart:
             self.high = self.low + 1.0
 
     def text(self) -> str:
-        """Return the chart in words."""
+        """Return the chart as text."""
         return f"{self.title}. " + "; ".join(self._line_text(line) for line in self.lines)
 
     def _line_text(self, line: ChartLine) -> str:

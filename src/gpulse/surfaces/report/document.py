@@ -33,7 +33,7 @@ class Loud(str):
 
 
 class Figure(str):
-    """A number in words. `share` from 0 to 1 can be drawn as a bar; `style` is the style of the bar, or of the text without one."""
+    """A number as text. `share` from 0 to 1 can be drawn as a bar; `style` is the style of the bar, or of the text without one."""
 
     __slots__ = ("share", "style")
 
@@ -72,7 +72,7 @@ class TimeBars(Value):
 class TableBlock:
     """Rows under a header: the first `words` columns and those in `wide` hold words, the others numbers.
 
-    `styles` colours rows, by number: critical, warn, good or changed. A column without any value is left out.
+    `styles` colors rows, by number: critical, warn, good or changed. A column without any value is left out.
     """
 
     def __init__(

@@ -165,7 +165,7 @@ class InstanceSpan:
 
 
 class ProcessSpan:
-    """One process over a run: `peak` is the most bytes it held on one GPU, `share` the mean per cent its kernels ran, None when unknown.
+    """One process over a run: `peak` is the most bytes it held on one GPU, `share` mean percent of time it ran kernels, None if unknown.
 
     `hours` are GPU-hours; a GPU that several hold at once is shared evenly, so all add up to the time GPUs were held. A MIG
     instance counts by its slices.

@@ -384,7 +384,7 @@ def _row(layout: _Layout, shown: Sequence[int], number: int, theme: Theme) -> li
 
 
 def _bar(cell: object, theme: Theme, cells: int, line_number: int) -> Line:
-    """Return the bar of a figure; blank where there is none."""
+    """Return the bar of a figure; blank if there is none."""
     if line_number or not isinstance(cell, Figure) or cell.share is None:
         return Line().to(cells)
     return gauge(theme, cell.share, cells, cell.style)

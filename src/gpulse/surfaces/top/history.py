@@ -220,7 +220,7 @@ class ChartTrace:
 
 
 class _Memory:
-    """Traces of the history on screen, by what they show; another history starts anew."""
+    """Traces of the history on screen, by what they show; another history starts over."""
 
     def __init__(self) -> None:
         self.history: History | None = None

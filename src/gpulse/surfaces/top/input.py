@@ -29,7 +29,7 @@ _BOXES = (*MENUS, "help", "details", "why")  # dialogs in a box in front of the 
 
 
 class Input:
-    """Takes keys and mouse events. `over` is set when the user leaves, `redraw` when the whole screen is to be drawn anew.
+    """Takes keys and mouse events. `over` is set when the user leaves, `redraw` when the whole screen must be redrawn.
 
     `save` is called with the settings when the user asks for it and returns what to tell.
     """

@@ -180,7 +180,7 @@ class GpuPlan:
 
     `entries` are positions in `gpus` and, for a MIG instance, its position in the GPU, else None; `places` are the areas of the
     entries from `first` on that are visible. Cards always fit; lines that do not are reached by scrolling, and the row below
-    them tells of those (`fold`) where there is room for one.
+    them reports those (`fold`) where there is room for one.
     """
 
     def __init__(self, gpus: tuple[Gpu, ...], area: Area, scrolled: int = 0, grown: bool = False) -> None:

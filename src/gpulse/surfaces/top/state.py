@@ -91,7 +91,7 @@ class State:
 
     @property
     def stale(self) -> str:
-        """How old the newest sample is, in words, when it is older than it should be; else empty."""
+        """How old the newest sample is, as text, when it is older than it should be; else empty."""
         if self.shown is None or self.back or self.paused:
             return ""
         age = self.now - self.shown.time

@@ -30,7 +30,7 @@ class Progress:
         return self._live
 
     def show(self, passed: float, gpus: int, so_far: str = "") -> None:
-        """Draw the line anew, and below it what was found so far."""
+        """Redraw the line, and below it what was found so far."""
         if not self._live:
             return
         theme = self._theme

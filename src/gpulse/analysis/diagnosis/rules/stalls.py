@@ -86,7 +86,7 @@ def _cause(span: Span, gaps: Sequence[tuple[float, float]]) -> str:
 
 
 def _between(span: Span, gaps: Sequence[tuple[float, float]]) -> float:
-    """Return the busy share of the time outside the gaps, in per cent."""
+    """Return the busy share of the time outside the gaps, in percent."""
     outside = span.seconds - sum(end - start for start, end in gaps)
     worked = max(span.mean("sm_active") or 0.0, span.mean("utilization") or 0.0) * span.seconds
     return min(100.0, worked / outside) if outside > 0 else 0.0

@@ -144,7 +144,7 @@ def _combination(option: str, query: str) -> SmiExit:
 
 
 def _interval(text: str, per_second: int) -> float:
-    """Read an interval; nvidia-smi takes what is no number for its usual one."""
+    """Read an interval; nvidia-smi takes what is not a number for its usual one."""
     try:
         seconds = float(text) / per_second
     except ValueError:

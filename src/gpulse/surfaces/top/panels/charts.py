@@ -84,7 +84,7 @@ class Chart:
         return self.end - (self.plot.column + self.plot.columns - 1 - column) / self.plot.columns * self.span
 
     def at(self, moment: float) -> float:
-        """Return the value at a moment: the last of its slot, NaN where there is none."""
+        """Return the value at a moment: the last of its slot, NaN if there is none."""
         place = int(moment // self.slot) - int(self.end // self.slot) - 1 + self.count
         slot = self.slots[max(0, min(self.count - 1, place))]
         return _NAN if slot is None else slot[2]

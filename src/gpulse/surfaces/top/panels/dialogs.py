@@ -81,7 +81,7 @@ def paint_text(grid: Grid, area: Area, state: State, title: str, lines: Sequence
 
 
 def paint_why(grid: Grid, area: Area, state: State) -> None:
-    """Draw what limits each GPU, with the numbers that say so and what to try: `gpulse why` over the last minute."""
+    """Draw what limits each GPU, with the numbers behind it and what to try: `gpulse why` over the last minute."""
     columns = max(1, area.columns - 4)
     lines = [Line().add("judging needs about ten seconds of samples", "label")]
     if state.diagnosis.verdicts:

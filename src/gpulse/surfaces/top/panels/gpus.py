@@ -1,4 +1,4 @@
-"""The GPUs: a card for each where there is room, else a line; a GPU that does not respond says so."""
+"""The GPUs: a card for each where there is room, else a line; a GPU that does not respond is marked."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def _mark(gpu: Gpu, state: State) -> str:
 
 
 def _fade(grid: Grid, area: Area) -> None:
-    """Take the colours out of an area: what it shows is no longer so."""
+    """Take the colors out of an area: what it shows is no longer so."""
     for row in range(area.row, area.end):
         grid.restyle(row, area.column, area.columns, "faint")
 

@@ -72,7 +72,7 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
 
 
 def _infiniband(host: Host, rates: tuple[float, ...] | None) -> float | None:
-    """Return the traffic of all InfiniBand and RoCE ports, whose names have a slash; None where there is none."""
+    """Return the traffic of all InfiniBand and RoCE ports, whose names have a slash; None if there is none."""
     found = [rate for name, rate in zip(host.port_names or (), rates or (), strict=False) if "/" in name]
     return sum(found) if found else None
 
