@@ -25,8 +25,8 @@ from tests.watchdog import descendants
 from tools.programs import ABSENT_WITH, PROGRAMS, present
 
 # No test fails because the machine is busy: speed is measured in bench/, side by side with peers.
-# The same examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones.
-settings.register_profile("gpulse", deadline=None, derandomize=True)
+# The same 50 examples in every run: a change is judged by what it changed. `make fuzz` looks for new ones, 100 at a time.
+settings.register_profile("gpulse", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("GPULSE_FUZZ") else "gpulse")
 if not os.environ.get("GPULSE_FUZZ") and hasattr(providers, "_local_constants"):

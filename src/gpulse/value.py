@@ -81,9 +81,11 @@ def _compiled_by_first_call(cls: _ValueType) -> Callable[..., None]:
 def _compile(cls: _ValueType | None) -> None:
     if cls is None:  # its constructor is compiled, or written by hand
         return
-    defaults, annotations = cls._defaults, {}
+    defaults = cls._defaults
+    annotations: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        annotations.update(base.__dict__.get("__annotations__", {}))  # noqa: RUF063 (3.10, and no import)
+        own = base.__dict__.get("__annotations__", {})  # noqa: RUF063 (3.10, and no import)
+        annotations.update([*dict.items(own)])  # as a plain dict: Hints would import what only type checkers need
     frozen = cls.__setattr__ is not object.__setattr__  # type: ignore[comparison-overlap]
     scope: dict[str, Any] = {"_assign": object.__setattr__, "_defaults": defaults}
     parameters, lines = ["self"], []
