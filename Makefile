@@ -52,6 +52,9 @@ site: $(STAMP) $(VENV)/site/.stamp ## build the documentation site in build/site
 fuzz: $(STAMP) cc ## run the property tests with new random examples, ten times
 	for i in 1 2 3 4 5 6 7 8 9 10; do GPULSE_FUZZ=1 $(BIN)/python -m pytest -x $$(grep -rl '^@given' tests/unit tests/contract) || exit 1; done
 
+mutations: $(STAMP) ## check that the tests notice 30 deliberate mistakes in the code
+	$(BIN)/python -m tools.mutations
+
 docscheck: $(STAMP) ## check that generated documents are up to date
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python -m tools.dashboards --check
