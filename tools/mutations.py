@@ -32,7 +32,7 @@ MUTATIONS = [
     Mutation("abs(value) >= 99.95", "abs(value) >= 999.5", "unit/test_units.py"),
     Mutation("if whole < 3600:", "if whole <= 3600:", "unit/test_units.py"),
     Mutation("int(amount[0]) * 1024", "int(amount[0]) * 1000", "unit/sources/test_host.py"),
-    Mutation("return microwatts / 1e6", "return microwatts / 1e3", "unit/sources/amd contract/test_sources.py"),
+    Mutation("return microwatts / 1e6\n    watts", "return microwatts / 1e3\n    watts", "unit/sources/amd contract/test_sources.py"),
     Mutation("_clock_hz\", 1e6)", "_clock_hz\", 1e3)", "unit/surfaces/exporter"),
     Mutation("Counter(count * 1024, at / 1e6)", "Counter(count * 1000, at / 1e6)", "unit/sources/nvidia e2e/test_query.py"),
     # severities and words
