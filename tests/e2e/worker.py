@@ -7,15 +7,26 @@ import json
 import os
 import struct
 import sys
+from importlib import import_module
 from typing import Any
 
-from gpulse.cli.commands import status as status  # imported before any fork, so that no question pays for it
+from gpulse.cli.commands import status as status
 from gpulse.cli.main import main as gpulse
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.codec import to_plain
 from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.nvidia.source import NvidiaSource
+
+for name in (
+    "argparse",
+    "gpulse.cli.session",
+    "gpulse.serving.watch",
+    "gpulse.serving.tracking",
+    "gpulse.sources.slurm",
+    "gpulse.surfaces.status.view",
+):
+    import_module(name)  # before any fork, so that no question pays for it
 
 
 def at(seconds: float) -> None:
