@@ -72,6 +72,7 @@ def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: 
             until(lambda: "alert-silenced" in kinds(serving))
             assert {"alert-acknowledged", "alert-silenced"} <= kinds(serving)
         with Serving(tmp_path, *place, environ=environ) as serving:
+            until(lambda: serving.get("/api/alerts")[0] == 200)  # 503 until the first sample
             snapshot = json.loads(serving.get("/api/alerts")[2])
             assert snapshot["silences"][0]["id"] == silence
             assert snapshot["alerts"][0]["acknowledged"]
