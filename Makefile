@@ -35,8 +35,8 @@ page: $(STAMP) ## build the web page, the JupyterLab extension and the widget, c
 	@$(PYTHON) -m tools.programs npm chromium
 	PYTHON=$(abspath $(BIN))/python sh web/test/page.sh $(BUILT)
 
-test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter programs ## run all tests, one file per core and one more: many wait for a browser or a clock
-	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --maxprocesses 5 --dist loadfile --no-loadscope-reorder --durations 15 || \
+test: $(STAMP) $(VENV)/.frameworks $(VENV)/.jupyter programs ## run all tests, two files per core: many wait for a browser or a clock
+	$(BIN)/python -m pytest -n $$(($$(nproc) * 2)) --maxprocesses 6 --dist loadfile --no-loadscope-reorder --durations 15 || \
 	  { echo "Second try of the tests that failed, without others beside them:"; \
 	    $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1; }  # e2e, the longest files, are first
 

@@ -6,6 +6,7 @@ python -m tools.mutations 3 17     # some of them, by number
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 CAUGHT = 28  # of these mutations, at least
+_LEFT_OUT = (".git", ".venv", "build", "node_modules", "__pycache__", ".*_cache", ".hypothesis")
 
 
 class Mutation(NamedTuple):
@@ -74,13 +76,14 @@ def main() -> int:
 def caught(number: int, mutation: Mutation) -> bool:
     """Return whether a test fails with the mistake in a copy of the code."""
     with tempfile.TemporaryDirectory(prefix="gpulse-mutation-") as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("static", "labextension", "__pycache__"))
-        path = apply(mutation, source)
-        tests = [str(ROOT / "tests" / name) for name in mutation.tests.split()]
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-o", f"pythonpath={source} {ROOT}"]
-        command = [sys.executable, "-m", "pytest", *options, *tests]
-        code = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=900).returncode
+        copy = Path(
+            shutil.copytree(ROOT, Path(folder) / "copy", ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=True)
+        )
+        path = apply(mutation, copy / "src")
+        tests = [f"tests/{name}" for name in mutation.tests.split()]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        environ = os.environ | {"PYTHONPATH": f"{copy / 'src'}:{copy}"}
+        code = subprocess.run(command, cwd=copy, env=environ, capture_output=True, check=False, timeout=900).returncode
     if code not in (0, 1):
         raise SystemExit(f"{number}: pytest ended with {code}")
     print(

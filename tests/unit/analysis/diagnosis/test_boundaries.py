@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from gpulse.analysis.diagnosis.parts import launches
 from tests.unit.analysis.diagnosis.machines import GIB, QUIET, judged, keys
 
 
@@ -101,3 +103,9 @@ def test_steps_that_make_a_leak(rises: int, told: bool) -> None:
 
     gpu: dict[str, Any] = {"memory_used": held, "processes": ({"memory_used": held},)}
     assert ("memory_leak" in keys(judged(gpu, seconds=5.0 * (rises + 1)))) is told
+
+
+@pytest.mark.parametrize(("idle", "told"), [(0.149, True), (0.15, False)])
+def test_a_thread_that_pauses_does_more_than_launching(idle: float, told: bool) -> None:
+    span: Any = SimpleNamespace(fill=0.2, busy=28.0, idle_share=idle)
+    assert launches(span) is told
