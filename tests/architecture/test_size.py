@@ -26,6 +26,13 @@ def test_no_file_is_over_400_lines() -> None:
     assert {str(path): length for path, length in lengths.items() if length > 400} == {}
 
 
+def test_no_test_file_is_over_500_lines() -> None:
+    lengths = {
+        path: len(path.read_text(encoding="utf-8").splitlines()) for path in _SOURCE.with_name("tests").rglob("*.py")
+    }
+    assert {str(path): length for path, length in lengths.items() if length > 500} == {}
+
+
 def test_no_function_is_over_60_lines() -> None:
     functions = {
         f"{name}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1

@@ -219,3 +219,25 @@ class Stream:
         """Leave."""
         self._file.close()
         self.connection.close()
+
+
+def refused(folder: Path, *options: str, **environ: str) -> tuple[int, str, str]:
+    """Run a server that does not start."""
+    command = [sys.executable, "-m", "gpulse", "serve", *options]
+    done = subprocess.run(
+        command, env=plain_environment(folder, **environ), capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+class StreamOf:
+    """A stream that is closed in the end."""
+
+    def __init__(self, server: Serving, last: str = "", small: bool = False) -> None:
+        self._stream = server.stream(last, small)
+
+    def __enter__(self):  # type: ignore[no-untyped-def]
+        return self._stream
+
+    def __exit__(self, *failure: object) -> None:
+        self._stream.close()
