@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpulse.analysis.summary import GpuSummary
-from gpulse.analysis.tally import IDLE, Tally
+from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 
@@ -29,8 +29,8 @@ def only(tally: Tally) -> GpuSummary:
 def test_idle_is_the_share_of_the_time_that_was_watched() -> None:
     tally = Tally()
     tally.add(sample({"utilization": 0}), None, 1.0)
-    tally.add(sample({"utilization": IDLE}), None, 2.0)  # just busy
-    tally.add(sample({"utilization": IDLE - 0.1}), None, 1.0)
+    tally.add(sample({"utilization": 5.0}), None, 2.0)  # just busy
+    tally.add(sample({"utilization": 4.9}), None, 1.0)
     tally.add(sample({}), None, 100.0)  # not told: neither idle nor busy
     assert only(tally).idle_share == 50.0
 
