@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpulse.analysis.summary import Summary
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import ledger as ledgers
@@ -56,3 +57,15 @@ class Diary:
         """Begin a phase; the answer ends it."""
         phase, window = self.at(begin).enter(name)
         return lambda end: self.at(end).leave(phase, window)
+
+
+def named(summary: Summary, name: str) -> Summary:
+    """Return the summary of a phase that is there."""
+    phase = summary.phase(name)
+    assert phase is not None
+    return phase
+
+
+def mean(summary: Summary, key: str = "utilization") -> float:
+    """Return the mean of a metric of the only GPU."""
+    return summary.gpus[0].stats[key].mean

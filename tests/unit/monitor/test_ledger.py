@@ -9,27 +9,16 @@ from collections.abc import Callable
 
 import pytest
 
-from gpulse.analysis.summary import Summary
 from gpulse.analysis.tally import Tally
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.flops import StepFlops
 from gpulse.monitor.rhythm import RhythmRates
-from tests.unit.monitor.agent_samples import START, Diary, sample
+from tests.unit.monitor.agent_samples import START, Diary, mean, named, sample
 
 
 @pytest.fixture
 def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
     return contextvars.Context().run(Diary, monkeypatch)
-
-
-def named(summary: Summary, name: str) -> Summary:
-    phase = summary.phase(name)
-    assert phase is not None
-    return phase
-
-
-def mean(summary: Summary, key: str = "utilization") -> float:
-    return summary.gpus[0].stats[key].mean
 
 
 # --- phases

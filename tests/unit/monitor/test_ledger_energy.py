@@ -14,22 +14,12 @@ from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import AgentSample
-from tests.unit.monitor.agent_samples import START, UUID, Diary
+from tests.unit.monitor.agent_samples import START, UUID, Diary, named
 
 
 @pytest.fixture
 def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
     return contextvars.Context().run(Diary, monkeypatch)
-
-
-def named(summary: Summary, name: str) -> Summary:
-    phase = summary.phase(name)
-    assert phase is not None
-    return phase
-
-
-def mean(summary: Summary, key: str = "utilization") -> float:
-    return summary.gpus[0].stats[key].mean
 
 
 # --- energy
