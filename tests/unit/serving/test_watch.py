@@ -287,6 +287,20 @@ def test_a_single_sample_has_rates(watching: Callable[[ServingSettings], Serving
         assert second[0][0].counts["generation_tokens"] > first[0][0].counts["generation_tokens"]
 
 
+def test_without_servers_its_thread_is_left_asleep_until_it_must_look(
+    watching: Callable[[ServingSettings], ServingWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = watching(ServingSettings())
+    until(watch, lambda samples, problems: watch._looked_for == frozenset({1}), frozenset({1}))
+    woken: list[None] = []
+    monkeypatch.setattr(watch, "_wake", lambda: woken.append(None))
+    watch.observe([1])
+    assert not woken
+    watch.observe([1, 2])
+    assert len(woken) == 1
+    monkeypatch.undo()
+
+
 def test_settings_of_file_and_environment(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text('[serving]\nendpoints = ["http://gpu2:8000", "nonsense:99999"]\ndiscover = false\n')

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .nvml import Bound, Nvml, Reader
     from .source import XidWatch
 
-_USUAL = (*READERS, NVLINK_TOTALS, *PLACE)
+_USUAL = (*READERS, *NVLINK_TOTALS, *PLACE)
 _DETAILS = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "details")
 # Every GPU metric that this source can provide; used by `gpulse metrics` and by a test.
 KEYS = (

@@ -108,3 +108,22 @@ def test_link_state_one_link_up_is_enough(lab: Lab) -> None:
     values = {f"nvlink.state.{link}": 0 for link in range(17)}
     (gpu,) = lab.run(Scenario.load("boards/h100").driver(gpus=1).gpu(0, **values), "--json").gpus
     assert gpu["nvlink_tx"] == pytest.approx(39062.5 * 2**20)
+
+
+def test_error_counters_of_links_are_read_only_when_wanted(lab: Lab) -> None:
+    code = """
+source = NvidiaSource()
+source.open()
+for device in source.devices:
+    device.attach()
+nvml, asked = source.devices[0]._nvml, []
+plain = nvml.call
+nvml.call = lambda name, *arguments: asked.append(name) or plain(name, *arguments)
+sample = source.devices[0].read(frozenset(["nvlink_links"]), None)
+few = [sample.values, "nvmlDeviceGetFieldValues" in asked]
+sample = source.devices[0].read(frozenset(["nvlink_links", "nvlink_crc_errors"]), None)
+say([*few, sample.values["nvlink_links"], "nvlink_crc_errors" in sample.values, "nvmlDeviceGetFieldValues" in asked])
+"""
+    values, counted, *all_of_it = lab.see(Scenario.load("dgx-h100x8").driver(gpus=1), code)
+    assert (values["nvlink_links"], counted) == (18, False)
+    assert all_of_it == [18, True, True]
