@@ -14,8 +14,7 @@ from typing import Any
 from gpulse.model.catalog import Gpu
 from gpulse.model.metric import Metric, Number
 from gpulse.present.exposition import series_name
-from gpulse.surfaces.exporter.counters import GPU_RATES, HOST_RATES
-from gpulse.surfaces.exporter.families import GPU_SERIES, HOST_SERIES, SERVER_SERIES, total_name
+from gpulse.surfaces.exporter.families import GPU_RATES, GPU_SERIES, HOST_RATES, HOST_SERIES, SERVER_SERIES, total_name
 from tools.rules import MADE, name, rules
 
 ROOT = Path(__file__).parent.parent

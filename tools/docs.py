@@ -24,8 +24,7 @@ from gpulse.model.condition import CONDITIONS, Condition
 from gpulse.model.metric import Metric
 from gpulse.model.peaks import DTYPES, peak_rows
 from gpulse.model.process_filter import FILTER_HELP
-from gpulse.present.advice import advice_text
-from gpulse.present.figures import FIGURES
+from gpulse.present.figures import FIGURES, advice_text
 from gpulse.present.verdicts import PART_TITLES as PARTS
 from gpulse.settings.alerts import LISTS as ALERT_LISTS
 from gpulse.settings.alerts import OWN as ALERT_KEYS

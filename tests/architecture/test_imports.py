@@ -19,11 +19,11 @@ DEAR = {
 }  # fmt: skip
 
 OTHER_VENDORS = tuple(f"gpulse.sources.{name}" for name in ("amd", "intel", "jetson", "smi", "drm"))
-EXTRAS = {  # room: what it may name, imported inside or for type checkers only
+EXTRAS = {  # folder or file: what it may name, imported inside or for type checkers only
     "surfaces/web": {"starlette", "uvicorn", "anyio"},
     "surfaces/exporter": {"opentelemetry"},
     "recordings": {"pandas", "polars"},
-    "surfaces/mcp": {"mcp", "anyio"},
+    "surfaces/mcp.py": {"mcp", "anyio"},
     "surfaces/jupyter": {"jupyter_client", "jupyter_server", "tornado", "traitlets"},  # the server needs the client
     "surfaces/notebook": {"IPython", "anywidget", "ipykernel", "traitlets"},
 }
@@ -128,8 +128,8 @@ def test_no_file_of_the_package_imports_a_library_that_is_not_installed_with_it(
     everywhere = set(sys.stdlib_module_names) | {"gpulse", "typing_extensions", "tomllib", "tomli"}
     package = Path(gpulse.__path__[0])
     for path in sorted(package.rglob("*.py")):
-        room = str(path.relative_to(package).parent)
-        allowed = everywhere | EXTRAS.get(room, set())
+        here = path.relative_to(package)
+        allowed = everywhere | EXTRAS.get(str(here.parent), set()) | EXTRAS.get(str(here), set())
         for node in ast.walk(ast.parse(path.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []

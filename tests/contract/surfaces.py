@@ -42,7 +42,7 @@ from gpulse.store.history import Recorder
 from gpulse.surfaces.exporter import exporter as exporting
 from gpulse.surfaces.exporter.otlp import OtlpPush
 from gpulse.surfaces.jupyter.kernels import Kernel, kernel_table
-from gpulse.surfaces.mcp.tools import Tools
+from gpulse.surfaces.mcp import Tools
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import ScreenSettings, State

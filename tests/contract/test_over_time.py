@@ -16,7 +16,7 @@ from gpulse.monitor.messages import AgentSample
 from gpulse.sampling.clock import ManualClock
 from gpulse.sources.base import Counter, DeviceSample
 from gpulse.store.history import HistoryReader, HistoryWriter
-from gpulse.surfaces.exporter.counters import Counters
+from gpulse.surfaces.exporter.families import Counters
 from gpulse.surfaces.history.tables import over_time
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.recorded_samples import RecordedSample, remembered

@@ -12,7 +12,7 @@ import pytest
 
 from gpulse.model.codec import to_line
 from gpulse.model.select import EVERYTHING
-from gpulse.present.terminal import QUERY
+from gpulse.present.theme import QUERY
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource

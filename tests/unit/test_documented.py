@@ -20,7 +20,7 @@ from gpulse.present.exposition import series_name
 from gpulse.settings.alerts import LISTS, OWN, rule_settings
 from gpulse.settings.table import ENVIRONMENT, TABLES
 from gpulse.surfaces.exporter import families
-from gpulse.surfaces.exporter.counters import GPU_RATES, HOST_RATES
+from gpulse.surfaces.exporter.families import GPU_RATES, HOST_RATES
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))}

@@ -178,7 +178,7 @@ def _folder(settings: Mapping[str, Any], history: str | None = None) -> str:
 def remote_write_checks(environ: Mapping[str, str]) -> list[Check]:
     """Return for `gpulse doctor` what waits to be pushed to the receiver of the settings; nothing if they name none."""
     from ..model.snapshot import Check
-    from ..present.quantities import seconds_text
+    from ..present.cells import seconds_text
     from ..settings.effective import effective
     from ..store.config import config_path, read_config
     from ..store.spool import waiting

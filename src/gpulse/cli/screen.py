@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler], interval: float | None) -> None:
     """Show the live screen, or write one line per sample if stdout is not a terminal. Opens and closes the sampler."""
-    from ..present.terminal import capable
+    from ..present.theme import capable
     from ..store.config import config_path, read_config
     from ..surfaces.top.app import App, wanted
     from ..surfaces.top.history import History

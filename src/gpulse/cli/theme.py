@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def theme_of(arguments: Arguments, stream: TextIO) -> Theme:
     """Return the theme for a stream; raise UsageError if GPULSE_THEME names none."""
-    from ..present.terminal import colors_of, theme_for
+    from ..present.theme import colors_of, theme_for
 
     environ = os.environ
     # the settings file is not read for output without colors

@@ -8,8 +8,8 @@ import stat
 import threading
 
 from ..analysis.alerts import Notice, Transition
+from ..present.cells import moment_text, zone_text
 from ..present.events import holding_text
-from ..present.quantities import moment_text, zone_text
 from ..present.text import clean
 from .delivery import Failed
 from .mail import Mailer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.summary import WeightedSeries
-from ..present.quantities import DASH, energy_text, quantity_text
+from ..present.cells import DASH, energy_text, quantity_text
 from ..present.runs import (
     COMPARED,
     COUNTED,

@@ -15,8 +15,8 @@ from ..model.presets import TRACES
 from ..model.snapshot import Snapshot
 from ..present.alerts import alert_plain
 from ..present.concerns import worded
+from ..present.cost import serving_pieces
 from ..present.events import event_style, event_text
-from ..present.serving import serving_pieces
 from ..present.words import hold_note
 from ..store.history.columns import SERVING
 from ..value import Value

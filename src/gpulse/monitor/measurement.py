@@ -7,8 +7,8 @@ import threading
 from ..analysis.energy import TELLING
 from ..analysis.own_use import own_memory
 from ..analysis.tally import Tally
+from ..present.cells import DASH, quantity_text, seconds_text
 from ..present.program import is_shared, own_energy_text
-from ..present.quantities import DASH, quantity_text, seconds_text
 from ..present.text import clean
 from ..units import size_text
 from ..value import Value

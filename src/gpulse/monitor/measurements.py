@@ -6,8 +6,8 @@ import threading
 
 from ..analysis.energy import TELLING
 from ..analysis.summary import WeightedSeries
+from ..present.cells import energy_text, quantity_text, seconds_text
 from ..present.program import is_shared
-from ..present.quantities import energy_text, quantity_text, seconds_text
 from ..present.text import aligned, clean
 from .measurement import Measurement
 

@@ -9,11 +9,10 @@ from copy import copy
 from ..analysis.cost import cost_of
 from ..errors import GpulseError
 from ..model.catalog import Gpu
-from ..present.cells import throttle_words, value_text
+from ..present.cells import DASH, energy_text, quantity_text, rate_text, seconds_text, throttle_words, value_text
 from ..present.code import advised, code_sentence
 from ..present.cost import cost_text, throughput_parts, unit_costs
 from ..present.program import is_shared, own_energy_text, own_lines, rank_lines, status_text
-from ..present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ..present.text import aligned, clean, without_empty
 from ..present.verdicts import findings, time_lines, times
 from ..present.words import part_of_whole, product_name, short_name
@@ -246,7 +245,7 @@ def ending(summary: Summary, problem: str = "") -> list[str]:
 
 def serving_ending(runs: Sequence[ServedRun]) -> list[str]:
     """Return a line for each model server: what it made, who waited, how fast it was and what it took."""
-    from ..present.serving import model_name  # of which other reports need nothing
+    from ..present.cost import model_name  # of which other reports need nothing
 
     lines = []
     for run in runs:

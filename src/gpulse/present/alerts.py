@@ -5,10 +5,9 @@ from __future__ import annotations
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.event import owner_of
 from ..units import duration_text
-from .advice import advice_text
-from .cells import value_text, xid_remedy
+from .cells import moment_text, value_text, xid_remedy, zone_text
 from .events import ended_text, event_text
-from .quantities import moment_text, zone_text
+from .figures import advice_text
 from .text import clean
 from .words import gpus_text
 

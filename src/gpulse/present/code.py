@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .advice import ADVICE
+from .figures import ADVICE
 from .line import Line
 from .text import clean
 

@@ -7,8 +7,7 @@ import time
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.condition import LASTING, of_event, of_verdict, xid_of
 from ..units import duration_text, size_text
-from .cells import severity_style, throttle_words, value_text, xid_text
-from .quantities import moment_text, rate_text, seconds_text
+from .cells import moment_text, rate_text, seconds_text, severity_style, throttle_words, value_text, xid_text
 from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ..model.catalog import Gpu
 from ..units import size_text
-from .cells import severity, value_text
-from .quantities import energy_text, rate_text
+from .cells import energy_text, rate_text, severity, value_text
 from .text import clean
 from .verdicts import advice, budget_row, budget_text, evidence, line, part_text
 from .words import label, owners, part_of_whole, short_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..units import size_text
-from .quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
+from .cells import DASH, energy_text, quantity_text, rate_text, seconds_text
 from .text import aligned, clean, without_empty
 from .words import gpus_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..analysis.turns import latest_end
 from ..units import duration_text, size_text
-from .quantities import DASH, when_text
+from .cells import DASH, when_text
 from .text import aligned, clean, fit, width
 from .words import held_text
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 
 from ..model.verdict import Budget
+from .cells import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text
 from .cost import flops_text, money_text
 from .events import kind_title
-from .quantities import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text
 from .text import aligned, clean, fit, width
 from .verdicts import PART_TITLES, budget_text
 from .words import product_name

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ..model.condition import of_verdict
 from ..model.verdict import total_budget
-from .advice import advice_text
 from .cells import xid_remedy, xid_text
-from .figures import evidence_text
+from .figures import advice_text, evidence_text
 from .line import Line
 from .text import Untrusted, pad, width
 from .verdict_titles import sentence, who

@@ -8,8 +8,7 @@ from ..analysis.readings import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..model.condition import of_event, xid_of
 from ..units import duration_text, size_text
-from .cells import MISSING, severity, severity_style, throttle_text
-from .quantities import when_text
+from .cells import MISSING, severity, severity_style, throttle_text, when_text
 from .text import clean, fit_name, width
 
 TYPE_CHECKING = False

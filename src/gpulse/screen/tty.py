@@ -10,7 +10,7 @@ import termios
 import tty
 from codecs import getincrementaldecoder
 
-from ..present.terminal import answered_background
+from ..present.theme import answered_background
 from ..value import Value
 
 TYPE_CHECKING = False

@@ -8,9 +8,9 @@ from ..analysis.accounting import Accounting, RecordedMachine
 from ..analysis.cost import usage_cost
 from ..errors import UsageError
 from ..model.codec import time_text
+from ..present.cells import DASH, energy_text, period_text, quantity_text
 from ..present.cost import carbon_text, money_text
 from ..present.html import cell, escape, table
-from ..present.quantities import DASH, energy_text, period_text, quantity_text
 from ..present.text import aligned, clean
 from ..store.history import HistoryReader
 from ..units import duration_text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.present.terminal import answered_background, stated_background
+from gpulse.present.theme import answered_background, stated_background
 
 
 @pytest.mark.parametrize(

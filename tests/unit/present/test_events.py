@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from gpulse.model.catalog import Process
 from gpulse.model.condition import KINDS
 from gpulse.model.event import Event
-from gpulse.present.cells import xid_remedy, xid_text
+from gpulse.present.cells import moment_text, xid_remedy, xid_text
 from gpulse.present.events import event_parts, event_style, event_text, lasted_text, process_parts
-from gpulse.present.quantities import moment_text
 from gpulse.present.text import Untrusted
 from gpulse.present.words import gpus_text
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
-from gpulse.present.cells import value_text
-from gpulse.present.quantities import (
+from gpulse.present.cells import (
     clock_text,
     elapsed_text,
     energy_text,
@@ -19,8 +18,9 @@ from gpulse.present.quantities import (
     number_text,
     rate_text,
     seconds_text,
+    value_text,
 )
-from gpulse.present.quantities import quantity_text as quantity
+from gpulse.present.cells import quantity_text as quantity
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "quantities.json").read_text(encoding="utf-8"))
 _JOULES = {"J": 1.0, "Wh": 3600.0, "kWh": 3.6e6}

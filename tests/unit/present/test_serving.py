@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpulse.model.catalog import Gpu, Server
-from gpulse.present.serving import place_text, serving_text
+from gpulse.present.cost import place_text, serving_text
 
 _USUAL: dict[str, Any] = {
     "server": "vllm", "model": "Qwen/Qwen3-32B", "endpoint": "127.0.0.1:8000", "gpus": ("GPU-a", "GPU-b"),

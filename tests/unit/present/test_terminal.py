@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from gpulse.present.terminal import size_of, theme_for
+from gpulse.present.theme import size_of, theme_for
 
 
 class _Stream(io.TextIOWrapper):

@@ -8,9 +8,8 @@ from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.rules import RULES
 from gpulse.model.condition import CONDITIONS
 from gpulse.model.verdict import Budget, Diagnosis, Evidence, Holder, Verdict
-from gpulse.present.advice import ADVICE
 from gpulse.present.explanation import answer
-from gpulse.present.figures import FIGURES, evidence_text
+from gpulse.present.figures import ADVICE, FIGURES, evidence_text
 from gpulse.present.theme import Theme
 from gpulse.present.verdict_titles import TITLES
 from gpulse.present.verdicts import advice, findings, line, short, style, time_lines, times, title, worded

@@ -8,8 +8,8 @@ import time
 
 from ...errors import GpulseError, UsageError
 from ...present.alerts import alert_plain, alert_text
+from ...present.cells import moment_text
 from ...present.events import silence_parts
-from ...present.quantities import moment_text
 from ...present.text import aligned, clean
 from ...units import duration_text, parse_duration
 from ..main import VERBS
@@ -106,7 +106,7 @@ def _list(arguments: Arguments, file: AlertFile) -> int:
 def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
     from ...analysis.alerts import rules_from
     from ...model.event import new_silence
-    from ...present.quantities import moment_text
+    from ...present.cells import moment_text
 
     if arguments.end is not None:
         if words:

@@ -17,7 +17,7 @@ def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     if arguments.capture:
         return _capture(arguments.capture)
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...settings.effective import settings_check
     from ...sources.py_spy import examine
     from ...sources.registry import make_source

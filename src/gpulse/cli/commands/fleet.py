@@ -155,7 +155,7 @@ def _snapshots(fleet: Fleet, arguments: Arguments) -> Iterator[FleetSnapshot]:
 
 def _free(fleet: Fleet, arguments: Arguments) -> int:
     """List the machines that have enough free GPUs; exit code 1 if there is none."""
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...surfaces.fleet.view import free_lines
     from ..theme import theme_of
 
@@ -174,7 +174,7 @@ def _why(fleet: Fleet, arguments: Arguments) -> int:
     import time
 
     from ...analysis.fleet import FleetWatch
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...surfaces.fleet.view import loss_lines
     from ..theme import theme_of
 
@@ -190,7 +190,7 @@ def _why(fleet: Fleet, arguments: Arguments) -> int:
 
 
 def _view(fleet: Fleet, arguments: Arguments) -> int:
-    from ...present.terminal import capable, size_of
+    from ...present.theme import capable, size_of
     from ...surfaces.fleet.view import fleet_view
     from ..theme import theme_of
 

@@ -28,7 +28,7 @@ _POINTS = 600
 def run(arguments: Arguments) -> int:
     """Query the history and write the answer."""
     from ...model.when import stretch
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...store.history import HistoryReader
     from ...surfaces.history import tables as questions
     from ...surfaces.history.exports import is_recording

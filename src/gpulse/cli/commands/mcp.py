@@ -20,8 +20,7 @@ def run(arguments: Arguments) -> int:
         __import__("mcp.server")
     except ImportError as error:
         raise missing_extra("`gpulse mcp`", error.name or "mcp", "mcp") from None
-    from ...surfaces.mcp.server import serve
-    from ...surfaces.mcp.tools import Tools
+    from ...surfaces.mcp import Tools, serve
 
     if sys.stdin.isatty():
         sys.stderr.write("gpulse: mcp speaks JSON-RPC on standard input; add it to an assistant as `gpulse mcp`.\n")

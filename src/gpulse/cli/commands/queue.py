@@ -26,7 +26,7 @@ def run(arguments: Arguments) -> int:
         return _cancel(words)
     if words:
         raise UsageError(f"queue: list takes no {words[0]!r};", "leave it out.")
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...store.claims import machine_policy
 
     view = _view(arguments)

@@ -219,7 +219,7 @@ class _Progress:
     def __init__(self, begun: float) -> None:
         import os
 
-        from ...present.terminal import capable
+        from ...present.theme import capable
 
         self._begun = begun
         self._due = 0.0 if capable(sys.stderr, os.environ) else float("inf")

@@ -28,7 +28,7 @@ def run(arguments: Arguments) -> int:
         raise UsageError("replay: no recording given;", "try gpulse replay run.ndjson.gz.")
     if arguments.top and arguments.status:
         raise UsageError("replay: --top and --status cannot be combined;", "choose one.")
-    from ...present.terminal import capable
+    from ...present.theme import capable
 
     screen = capable(sys.stdout, os.environ) and sys.stdin.isatty()
     if arguments.top or (screen and not arguments.status):
@@ -59,7 +59,7 @@ def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
 def _glances(arguments: Arguments) -> None:
     """Print status views: in place on a terminal, one after the other elsewhere."""
     from ...model.select import EVERYTHING
-    from ...present.terminal import capable, size_of
+    from ...present.theme import capable, size_of
     from ...sources.replay.source import ReplaySource
     from ...surfaces.status.view import glance
     from ...surfaces.status.watch import watch

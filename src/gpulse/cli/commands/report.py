@@ -87,7 +87,7 @@ def _kept(arguments: Arguments) -> list[KeptRun | None]:
 
 def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
     """Return the report for the terminal that standard output is, or for a pipe."""
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...surfaces.report.terminal import to_terminal
     from ...surfaces.report.writing import report_document
     from ..theme import theme_of
@@ -204,7 +204,7 @@ def _period(arguments: Arguments) -> tuple[float, float, str]:
     import time
 
     from ...model.when import stretch
-    from ...present.quantities import period_text
+    from ...present.cells import period_text
 
     if arguments.since is not None:
         now = time.time()

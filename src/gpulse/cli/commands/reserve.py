@@ -91,7 +91,7 @@ def _check_limit(entry: Entry, view: QueueView) -> None:
 
 def _extend(words: list[str], length: float) -> int:
     from ...analysis.turns import overlapping
-    from ...present.quantities import when_text
+    from ...present.cells import when_text
     from ...present.queue import hold_text
     from ...store.queue import entries
     from ...surfaces.queue import named

@@ -29,7 +29,7 @@ _MOST = {"list": 0, "show": 1, "compare": 2, "open": 1}
 
 def run(arguments: Arguments) -> int:
     """Do one of the four with the runs that are named."""
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ...store.runs import run_named, runs_folder
 
     action, *words = arguments.words or ["list"]

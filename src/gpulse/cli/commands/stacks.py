@@ -70,7 +70,7 @@ def _print(
         }
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ..theme import theme_of
 
     theme = theme_of(arguments, sys.stdout)

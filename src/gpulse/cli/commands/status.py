@@ -37,7 +37,7 @@ def run(arguments: Arguments) -> int:
         sampler.prime()
         if arguments.json:
             return _json(arguments, sampler)
-        from ...present.terminal import size_of
+        from ...present.theme import size_of
         from ...surfaces.status.view import glance
         from ..theme import theme_of
 
@@ -51,7 +51,7 @@ def run(arguments: Arguments) -> int:
             )  # fmt: skip
 
         if arguments.watch is not None:
-            from ...present.terminal import capable
+            from ...present.theme import capable
             from ...surfaces.status.watch import watch
 
             sampler.settle()
@@ -87,7 +87,7 @@ def _problems(arguments: Arguments) -> int:
     from ...analysis.diagnosis.running import RunningDiagnosis
     from ...analysis.diagnosis.window import WANTED
     from ...present.concerns import concern_lines, worded
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ..session import open_sampler
     from ..theme import theme_of
 
@@ -131,7 +131,7 @@ def _filter(text: str) -> ProcessFilter:
 
 def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) -> None:
     """Draw once. Activity metrics take up to 0.1 s: a terminal shows the other values first and is updated in place."""
-    from ...present.terminal import capable
+    from ...present.theme import capable
 
     live = capable(sys.stdout, os.environ)
     if live:

@@ -118,7 +118,7 @@ def _write(form: str, output: str | None, parts: list[Accounting], tariff: Tarif
 
 
 def _title(found: Accounting) -> str:
-    from ...present.quantities import period_text
+    from ...present.cells import period_text
 
     return f"GPU usage of {', '.join(found.hosts)}: {period_text(found.start, found.end)}"
 

@@ -105,9 +105,8 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     from ...analysis.diagnosis.window import WANTED
     from ...model.presets import TIMED_POWER
     from ...model.select import Wanted
-    from ...present.explanation import so_far
-    from ...present.terminal import capable, size_of
-    from ...surfaces.why import Progress
+    from ...present.explanation import Progress, so_far
+    from ...present.theme import capable, size_of
     from ..output import Ending
     from ..session import open_sampler
     from ..theme import theme_of
@@ -250,7 +249,7 @@ def _print(
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     from ...present.explanation import answer, code_block
-    from ...present.terminal import size_of
+    from ...present.theme import size_of
     from ..theme import theme_of
 
     theme = theme_of(arguments, sys.stdout)

@@ -8,10 +8,10 @@ import time
 from ..._version import __version__
 from ...model.select import Wanted
 from ...present.exposition import Family, labels, readable, render
-from .counters import Counters
 from .families import (
     PROCESS_WANTED,
     WANTED,
+    Counters,
     Owners,
     diagnosis_families,
     gap_family,
@@ -39,7 +39,7 @@ def wanted(processes: bool = False, dcgm: bool = False, smi: bool = False, otlp:
 
         asked |= DCGM_WANTED if dcgm else Wanted(HEALTH)
     if smi:
-        from .smi_names import SMI_WANTED
+        from .dcgm import SMI_WANTED
 
         asked |= SMI_WANTED
     return asked
@@ -135,7 +135,7 @@ class Exporter:
 
                 yield from self._part("DCGM", dcgm_families(snapshot, self._counters, self._owners))
             if smi:
-                from .smi_names import smi_families
+                from .dcgm import smi_families
 
                 yield from self._part("nvidia_smi", smi_families(snapshot))
         yield gap_family(self._counters)

@@ -10,9 +10,8 @@ from ...model.catalog import Gpu
 from ...present.exposition import DOWN
 from ...sinks.base import load
 from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
-from .counters import Counters, owners
 from .dcgm import health
-from .families import GPU_SERIES, SERVER_SERIES, server_labels
+from .families import GPU_SERIES, SERVER_SERIES, Counters, owners, server_labels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

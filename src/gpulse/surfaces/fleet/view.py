@@ -6,10 +6,9 @@ from types import MappingProxyType
 
 from ...analysis.fleet import Funnel, free_gpus, held_by, job_of, losses, sm_share, user_of
 from ...model.condition import CONDITIONS
-from ...present.cells import MISSING
+from ...present.cells import MISSING, clock_text, quantity_text
 from ...present.concerns import STATES, concern_line, product, visible_trouble
 from ...present.line import Line, table_lines
-from ...present.quantities import clock_text, quantity_text
 from ...present.text import clean, fit, width
 from ...present.words import gpus_text, label, owners, part_of_whole, share_style, short_name, silence
 

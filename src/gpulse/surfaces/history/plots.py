@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 from ...model.catalog import GPU_METRICS
-from ...present.cells import value_text
+from ...present.cells import period_text, value_text
 from ...present.line import Line
 from ...present.plot import ascii_spans, braille_spans, mini
-from ...present.quantities import period_text
 from ...present.text import clean
 from ...present.words import product_name, share_style
 from ...units import PERCENT, duration_text

@@ -8,10 +8,18 @@ from ...errors import UnknownGpu
 from ...model.catalog import GPU_METRICS
 from ...model.presets import SUMMARY
 from ...model.select import metric_named
-from ...present.cells import value_text
+from ...present.cells import (
+    DASH,
+    clock_text,
+    energy_text,
+    moment_text,
+    period_text,
+    quantity_text,
+    value_text,
+    zone_text,
+)
 from ...present.cost import carbon_text, money_text
 from ...present.events import event_text, lasted_text
-from ...present.quantities import DASH, clock_text, energy_text, moment_text, period_text, quantity_text, zone_text
 from ...present.text import aligned, clean
 from ...present.words import product_name
 from ...store.history import ProcessNames

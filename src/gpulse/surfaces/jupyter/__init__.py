@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
     """Return the extension that Jupyter Server loads."""
-    from .extension import GpulseExtension
+    from .handlers import GpulseExtension
 
     return [{"module": "gpulse.surfaces.jupyter", "app": GpulseExtension}]
 

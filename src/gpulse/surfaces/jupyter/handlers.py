@@ -1,4 +1,4 @@
-"""Request handlers: the API and the stream of gpulse.live, kernels and their cells, behind Jupyter's authentication.
+"""The Jupyter server extension: its settings, the API and the stream of gpulse.live, kernels and their cells.
 
 Kernels are listed in the event loop, which owns them; blocking calls run in worker threads.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pwd
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,14 +17,20 @@ from jupyter_client.localinterfaces import is_local_ip
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.utils import ensure_async
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
+from traitlets import Bool, Float, Unicode
 
+from ...errors import GpulseError
 from ...live.api import LARGEST_DECISION, QUESTIONS, decide
 from ...live.clients import StreamClient, StreamClients
+from ...live.machine import LiveMachine, MachineSettings
 from ...live.parameters import Parameter, Refusal, count, read, timestamp
 from ...live.wire import compact
 from ...store.cell_log import CellSpan
+from ...store.config import config_path, read_config
+from .cells import KernelWatch
 from .kernels import Kernel
 
 TYPE_CHECKING = False
@@ -31,10 +39,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from ...live.hub import Hub
-    from ...live.machine import LiveMachine
-    from .cells import KernelWatch
 
     T = TypeVar("T")
+    from ...delivery.alerts import Alerts
 
 RESOURCE = "gpulse"  # the name that Jupyter authorizers see
 _AT_ONCE = 4  # requests answered concurrently, one thread each
@@ -292,3 +299,96 @@ def elsewhere(manager: Any, id: str) -> str | None:
     return (
         None if _pid(manager, id) is not None else f"where {started} started it, which names no process on this machine"
     )
+
+
+class GpulseExtension(ExtensionApp):  # type: ignore[misc]
+    """GPU monitoring beside notebooks."""
+
+    name = "gpulse"
+    extension_url = "/gpulse"
+    load_other_extensions = True
+
+    source = Unicode(
+        "",
+        config=True,
+        help="Source, as on the command line: auto, nvidia, demo, replay:FILE and so on (default: GPULSE_SOURCE or auto).",
+    )
+    interval = Float(
+        1.0,
+        config=True,
+        help="Seconds between samples while a panel is visible, unless the settings of the lab name another interval.",
+    )
+    idle_interval = Float(
+        10.0, config=True, help="Seconds between samples for the history while no panel is visible; 0 disables them."
+    )
+    history = Unicode("", config=True, help="File of the history (default: that of this machine); 'none' disables it.")
+    watch_from_start = Bool(
+        False, config=True, help="Record the history from the start of the server instead of from the first open panel."
+    )
+    show_commands = Bool(False, config=True, help="Show command lines of other users' processes.")
+
+    def initialize_settings(self) -> None:
+        """Create the machines: this one, and the simulated one that is offered where there is no GPU."""
+        source = self.source or os.environ.get("GPULSE_SOURCE") or "auto"
+        machines = {"": LiveMachine(self._settings(source)), "demo/": LiveMachine(self._settings("demo", history=""))}
+        self.settings["gpulse_machines"] = machines
+        self.settings["gpulse_workers"] = Workers()
+        self.settings["gpulse_clients"] = {}  # StreamClients by hub
+        self.settings["gpulse_kernels"] = KernelWatch(
+            lambda: kernel_pids(self.serverapp.kernel_manager),
+            lambda kernel: connection_file(self.serverapp.kernel_manager, kernel),
+        )
+        if self.watch_from_start:
+            self.settings["gpulse_workers"].begin(machines[""].open)
+
+    def initialize_handlers(self) -> None:
+        """Serve each machine under its own path."""
+        self.handlers.extend(
+            [
+                (r"/gpulse/api/(demo/)?stream", StreamHandler),
+                (r"/gpulse/api/(demo/)?kernels", KernelsHandler),
+                (r"/gpulse/api/(demo/)?cells", CellsHandler),
+                (r"/gpulse/api/(demo/)?([a-z-]+)", QuestionHandler),
+            ]
+        )
+
+    async def stop_extension(self) -> None:
+        """Stop sampling."""
+        for machine in self.settings["gpulse_machines"].values():
+            machine.close()
+
+    def _settings(self, source: str, history: str | None = None) -> MachineSettings:
+        kept: str | None = self.history if history is None else history
+        return MachineSettings(
+            source,
+            interval=self.interval,
+            idle_interval=self.idle_interval or None,
+            history=None if kept == "none" else kept,
+            user=None if self.show_commands else _user(),
+            failed=lambda text: self.log.warning("gpulse: %s", text),
+            alerts=self._alerts,
+        )
+
+    def _alerts(self, history: str | None) -> Alerts | None:
+        """Return the rules of the settings, for the panels: nobody is told of them from here. None if the settings are wrong."""
+        from ...delivery.alerts import Alerts
+        from ...store.alert_file import AlertFile, alert_path
+
+        def say(text: str) -> None:
+            self.log.warning("gpulse: %s", text)
+
+        try:
+            alerts = Alerts(read_config(config_path(os.environ)).get("alerts", {}), say, deliver=False)
+        except GpulseError as error:
+            say(str(error))
+            return None
+        alerts.resume(AlertFile(None if history is None else alert_path(history)))
+        return alerts
+
+
+def _user() -> str:
+    """Return the name of the user that the server runs as, as in process lists."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -8,11 +8,11 @@ from ...analysis.diagnosis.window import WindowBuilder
 from ...analysis.own_use import own_memory, own_sm, own_verdicts
 from ...monitor.measure import sampling_monitor
 from ...monitor.measurement import CallTally
-from ...present.advice import advice_text
+from ...present.cells import energy_text, seconds_text
 from ...present.code import advised, code_advice, code_sentence
+from ...present.figures import advice_text
 from ...present.plot import mini
 from ...present.program import is_shared, others_lines, own_lines
-from ...present.quantities import energy_text, seconds_text
 from ...present.verdicts import QUIET, advice, line, times
 from ...units import size_text
 from .chart import CellChart, CellLine, ChartImage

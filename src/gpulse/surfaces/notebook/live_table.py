@@ -14,10 +14,9 @@ from ...model.catalog import Process
 from ...model.presets import GLANCE
 from ...model.select import Wanted
 from ...monitor.report import gpu_line
-from ...present.cells import value_text
+from ...present.cells import moment_text, value_text
 from ...present.concerns import place, worded
 from ...present.html import SEVERITY_COLORS, cell, escape, snapshot_html, table
-from ...present.quantities import moment_text
 from ...present.text import aligned, clean, fit
 from ...present.words import label, ranges
 from ...sampling.assemble import ProcessFamily

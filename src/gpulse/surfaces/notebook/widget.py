@@ -13,8 +13,7 @@ from ...model.codec import to_plain
 from ...model.select import metric_named
 from ...monitor.report import gpu_line
 from ...plugins import missing_extra
-from ...present.cells import value_text
-from ...present.quantities import moment_text
+from ...present.cells import moment_text, value_text
 from .chart import CellChart, CellLine, ChartImage
 from .live_table import KernelFeed
 

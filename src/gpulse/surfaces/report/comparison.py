@@ -9,9 +9,9 @@ from operator import attrgetter
 from ...analysis.run_comparison import RunComparison
 from ...analysis.tally import together
 from ...model.codec import time_text
+from ...present.cells import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ...present.cost import money_text
 from ...present.events import event_text
-from ...present.quantities import DASH, energy_text, quantity_text, rate_text, seconds_text
 from ...present.runs import COMPARED, COUNTED, NOTE, PARTS, Difference, comparison_text, headline, standard_error
 from ...present.text import Untrusted
 from ...present.verdicts import worded

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from ...present.code import HEADER, advised, code_rows, code_sentence
-from ...present.cost import carbon_text, counted, flops_text, money_text, unit_costs
-from ...present.events import event_parts, event_style, kind_title, lasted_text
-from ...present.quantities import (
+from ...present.cells import (
     DASH,
     clock_text,
     elapsed_text,
@@ -15,6 +12,9 @@ from ...present.quantities import (
     rate_text,
     seconds_text,
 )
+from ...present.code import HEADER, advised, code_rows, code_sentence
+from ...present.cost import carbon_text, counted, flops_text, money_text, unit_costs
+from ...present.events import event_parts, event_style, kind_title, lasted_text
 from ...present.text import Untrusted
 from ...present.words import part_of_whole, ranges, short_name
 from ...units import duration_text, size_text
@@ -27,12 +27,14 @@ from .document import (
     TableBlock,
     Tiles,
     TimeBars,
+    gpu_table,
+    instance_table,
     mark_text,
     plain,
+    serving_table,
     throttled_text,
     with_content,
 )
-from .gpu_tables import gpu_table, instance_table, serving_table
 from .run import mean_of
 
 TYPE_CHECKING = False

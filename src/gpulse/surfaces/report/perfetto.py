@@ -10,7 +10,7 @@ from ...analysis.code_lines import flame_of, frame_name
 from ...errors import GpulseError
 from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.presets import CURVES, HOST_CURVES
-from ...present.quantities import seconds_text
+from ...present.cells import seconds_text
 from ...present.text import clean
 from ...present.words import product_name
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...present.cells import elapsed_text, quantity_text
 from ...present.line import Line, gauge, wrapped_lines
 from ...present.plot import mini
-from ...present.quantities import elapsed_text, quantity_text
 from ...present.text import clean, column_widths, width, wrap
 from ...present.verdicts import budget_bar, budget_legend
 from ...present.words import share_style

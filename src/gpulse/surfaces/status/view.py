@@ -6,9 +6,8 @@ from ...model import presets
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
 from ...model.metric import Number
 from ...model.select import Wanted
-from ...present.cells import severity, value_text
+from ...present.cells import clock_text, severity, value_text
 from ...present.line import Line, table_lines
-from ...present.quantities import clock_text
 from ...present.text import clean
 from ...present.words import label, part_of_whole, problem_text
 
@@ -59,7 +58,7 @@ def glance(
     if header:
         lines.insert(0, _header(snapshot, theme, columns, headline))
     if snapshot.serving and not chosen:
-        from ...present.serving import server_lines
+        from ...present.cost import server_lines
 
         lines += [Line().add("SERVING", "label"), *server_lines(snapshot, theme, columns)]
     if processes:

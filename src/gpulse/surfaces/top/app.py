@@ -9,7 +9,7 @@ import time
 from ...analysis.concerns import concerns
 from ...analysis.diagnosis.running import LiveDiagnosis
 from ...analysis.events import ClockWatch, EventDetector
-from ...present.terminal import QUERY
+from ...present.theme import QUERY
 from ...screen.grid import difference
 from ...screen.tty import Keyboard, Tty
 from .feeds import LiveFeed, LiveStack, Recall

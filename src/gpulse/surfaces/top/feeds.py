@@ -7,7 +7,7 @@ import time
 from bisect import bisect_left
 
 from ...errors import GpulseError, RecordingError
-from ...present.quantities import clock_text
+from ...present.cells import clock_text
 from ...present.words import label
 from ...sampling.bus import Bus
 from ...units import size_text

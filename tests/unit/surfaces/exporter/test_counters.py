@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.exporter.counters import Counters
+from gpulse.surfaces.exporter.families import Counters
 from tests.unit.surfaces.exporter.pages import exporter_of, gpu, samples, values, without
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpulse.surfaces.exporter.smi_names import SMI_SERIES, smi_name
+from gpulse.surfaces.exporter.dcgm import SMI_SERIES, smi_name
 from tests.unit.surfaces.exporter.pages import exporter_of, gpu
 
 # What the public dashboards for nvidia_gpu_exporter query.

@@ -17,7 +17,7 @@ from gpulse.errors import UnknownGpu, UsageError
 from gpulse.model.catalog import Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.when import parse_when, stretch
-from gpulse.present.quantities import period_text
+from gpulse.present.cells import period_text
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
 from gpulse.store.lines import csv_rows

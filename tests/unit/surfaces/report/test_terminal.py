@@ -17,8 +17,7 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.report.comparison import comparison_document, run_to_plain
-from gpulse.surfaces.report.document import Document, Figure, Lines, TableBlock
-from gpulse.surfaces.report.gpu_tables import instance_table
+from gpulse.surfaces.report.document import Document, Figure, Lines, TableBlock, instance_table
 from gpulse.surfaces.report.pages import run_document
 from gpulse.surfaces.report.run import Run
 from gpulse.surfaces.report.terminal import to_terminal

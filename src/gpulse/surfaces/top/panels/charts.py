@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ....model.catalog import GPU_METRICS, Gpu
 from ....model.presets import CURVES
-from ....present.cells import MISSING, is_absent, value_text, why_absent
+from ....present.cells import MISSING, clock_text, is_absent, value_text, why_absent
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
-from ....present.quantities import clock_text
 from ....present.text import fit, width
 from ....present.words import degrees
 from ....screen.grid import draw

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ....present.cells import clock_text, elapsed_text, number_text
 from ....present.concerns import headline
+from ....present.cost import server_lines
 from ....present.events import event_style, event_text
-from ....present.quantities import clock_text, elapsed_text, number_text
-from ....present.serving import server_lines
 from ....present.text import clean, fit, width
 from ....present.words import short_name
 from ....screen.grid import draw

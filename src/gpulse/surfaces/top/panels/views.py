@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ....model.catalog import GPU_METRICS, Gpu, Host, Process
-from ....present.cells import MISSING, severity, value_text
+from ....present.cells import MISSING, clock_text, severity, value_text
 from ....present.events import event_style, event_text, lasted_text
 from ....present.explanation import explained_verdict
 from ....present.line import Line, gauge, table_lines, wrapped_lines
 from ....present.plot import mini
-from ....present.quantities import clock_text
 from ....present.text import clean, fit
 from ....present.verdicts import gpu_name
 from ....present.words import GAPS, has, label, part_of_whole, share_style, short_name, silence
