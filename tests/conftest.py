@@ -50,6 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # still ignored here; a program started from here has the default
     os.environ.setdefault("GPULSE_RUNS", "off")  # tests that keep runs name a folder of their own
+    # Thousands of children import gpulse; without its compiled files each would compile it, for 0.1 s of CPU time.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[_WATCHDOG] = _watchdog(config)
 
 
