@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.contract.surfaces import DEAD, LIBRARY
+from tests.contract.surfaces import DEAD
 from tests.contract.test_sources import RECORDED
-from tests.e2e.lab import ROOT, environment
+from tests.e2e.lab import Forking, environment
 from tests.fake_nvml import Clock, Scenario
 from tests.fake_nvml.build import SONAME
 from tests.unit.sources.amd.cards import radeon
@@ -22,16 +21,24 @@ WITHOUT_GPUS = ("init-hang", "mismatch", "not-loaded")  # machines without a GPU
 OTHERS = (*RECORDED, "demo", "demo:mixed", "auto")
 
 
+@pytest.fixture(scope="module")
+def surfaces() -> Iterator[Forking]:
+    """The program that has imported every surface."""
+    with Forking("tests.contract.surfaces", 250.0) as program:
+        yield program
+
+
 @pytest.mark.parametrize("machine", [*Scenario.names(), *OTHERS])
-def test_every_surface_answers_or_says_why_not(machine: str, tmp_path: Path) -> None:
+def test_every_surface_answers_or_says_why_not(machine: str, surfaces: Forking, tmp_path: Path) -> None:
     if machine in Scenario.names():
         env = environment(Scenario.load(machine), tmp_path / "machine", GPULSE_SOURCE="nvidia")
         if machine == "lost":
             env |= Clock(tmp_path, 3.0).environment  # after it happened
-        env[LIBRARY] = str(Path(env.pop("LD_LIBRARY_PATH").split(os.pathsep)[0]) / SONAME)
+        library = str(Path(env.pop("LD_LIBRARY_PATH").split(os.pathsep)[0]) / SONAME)
     else:
         env = environment(Scenario(), tmp_path / "machine", GPULSE_SOURCE=machine)
         env.pop("LD_LIBRARY_PATH")
+        library = ""
         if machine in RECORDED:
             env["GPULSE_SOURCE"] = RECORDED[machine](tmp_path / "recorded")
         if machine == "auto":
@@ -39,8 +46,5 @@ def test_every_surface_answers_or_says_why_not(machine: str, tmp_path: Path) -> 
     config = tmp_path / "config.toml"
     config.write_text("[alerts]\nlog = false\n")
     env |= {"GPULSE_CONFIG": str(config)} | ({DEAD: "1"} if machine in WITHOUT_GPUS else {})
-    program = [sys.executable, "-m", "tests.contract.surfaces", str(tmp_path)]
-    done = subprocess.run(program, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=250)
-    assert done.returncode == 0, done.stderr
-    problems = json.loads(done.stdout)
+    problems = json.loads(surfaces.ask({"environment": env, "library": library, "folder": str(tmp_path)}))
     assert not problems, "\n".join(f"{name}:\n{said}" for name, said in problems.items())

@@ -50,13 +50,60 @@ def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]
     return plain | {"FAKE_NVML_LATENCY": "none"} | own | more
 
 
+class Forking:
+    """A program, started when it is first asked, that reads a line of JSON, answers in a fork, and prints a line."""
+
+    def __init__(self, module: str, patience: float) -> None:
+        self._command = [sys.executable, "-m", module]
+        self._patience = patience  # seconds after which a question counts as hung
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Forking:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def ask(self, question: dict[str, Any]) -> str:
+        """Return the line that answers a question; a program that hangs is ended, and started again for the next."""
+        program = self._start()
+        assert program.stdin is not None
+        assert program.stdout is not None
+        program.stdin.write(json.dumps(question) + "\n")
+        program.stdin.flush()
+        if not select.select([program.stdout], [], [], self._patience)[0]:
+            self.close()
+            raise AssertionError(f"no answer within {self._patience:.0f} s")
+        return program.stdout.readline()
+
+    def _start(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=ROOT,
+                env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        return self._process
+
+    def close(self) -> None:
+        """End it, and whatever hangs in it."""
+        if self._process is not None:
+            os.killpg(self._process.pid, 9)
+            self._process.communicate()
+            self._process = None
+
+
 class Lab:
     """Owns the worker process; every question has a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._asked = 0
-        self._worker: subprocess.Popen[str] | None = None
+        self._worker = Forking("tests.e2e.worker", PATIENCE)
 
     def run(self, scenario: Scenario, *arguments: str, **environ: str) -> Answer:
         """Run a gpulse command on a scripted machine."""
@@ -89,35 +136,8 @@ class Lab:
             "out": str(folder / "out"),
             "err": str(folder / "err"),
         }
-        return Answer(self._send(json.dumps(request)), folder)
-
-    def _send(self, line: str) -> int:
-        worker = self._start()
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        worker.stdin.write(line + "\n")
-        worker.stdin.flush()
-        if not select.select([worker.stdout], [], [], PATIENCE)[0]:
-            self.close()
-            raise AssertionError(f"no answer within {PATIENCE:.0f} s")
-        return int(worker.stdout.readline())
-
-    def _start(self) -> subprocess.Popen[str]:
-        if self._worker is None:
-            self._worker = subprocess.Popen(
-                [sys.executable, "-m", "tests.e2e.worker"],
-                cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        return self._worker
+        return Answer(int(self._worker.ask(request)), folder)
 
     def close(self) -> None:
         """End the worker and whatever question hangs in it."""
-        if self._worker is not None:
-            os.killpg(self._worker.pid, 9)
-            self._worker.communicate()
-            self._worker = None
+        self._worker.close()
