@@ -14,7 +14,7 @@ from pathlib import Path
 from gpulse._version import __version__
 from gpulse.analysis.diagnosis.rule import GROUPS, DiagnosisRule
 from gpulse.analysis.diagnosis.rules import RULES
-from gpulse.cli.completion import script
+from gpulse.cli.commands.completion import script
 from gpulse.cli.help import example_lines, usage
 from gpulse.cli.main import VERBS, load
 from gpulse.cli.options import Verb
@@ -26,11 +26,10 @@ from gpulse.model.peaks import DTYPES, peak_rows
 from gpulse.model.process_filter import FILTER_HELP
 from gpulse.present.figures import FIGURES, advice_text
 from gpulse.present.verdicts import PART_TITLES as PARTS
-from gpulse.settings.alerts import LISTS as ALERT_LISTS
-from gpulse.settings.alerts import OWN as ALERT_KEYS
-from gpulse.settings.alerts import rule_settings
-from gpulse.settings.setting import Setting, toml
-from gpulse.settings.table import ENVIRONMENT, TABLES
+from gpulse.settings.effective import LISTS as ALERT_LISTS
+from gpulse.settings.effective import OWN as ALERT_KEYS
+from gpulse.settings.effective import rule_settings
+from gpulse.settings.table import ENVIRONMENT, TABLES, Setting, toml
 from gpulse.sources.vendors import metric_sources
 from tools.reference import http_page, python_page, series_page
 from tools.stubs import stubs

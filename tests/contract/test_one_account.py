@@ -10,7 +10,7 @@ import pytest
 
 from gpulse.analysis.alerts import Notice
 from gpulse.delivery.alerts import Alerts
-from gpulse.delivery.shapes import json_shape
+from gpulse.delivery.post import json_shape
 from gpulse.live.api import ApiRequest
 from gpulse.live.hub import Hub
 from gpulse.live.past import Past

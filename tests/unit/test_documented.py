@@ -17,7 +17,7 @@ from gpulse.cli.help import usage
 from gpulse.cli.main import VERBS, load
 from gpulse.model.condition import CONDITIONS, KINDS
 from gpulse.present.exposition import series_name
-from gpulse.settings.alerts import LISTS, OWN, rule_settings
+from gpulse.settings.effective import LISTS, OWN, rule_settings
 from gpulse.settings.table import ENVIRONMENT, TABLES
 from gpulse.surfaces.exporter import families
 from gpulse.surfaces.exporter.families import GPU_RATES, HOST_RATES

@@ -169,7 +169,7 @@ def test_a_sink_of_another_package_gets_stacks_and_lines_of_code_if_it_takes_the
     env: dict[str, str], tmp_path: Path
 ) -> None:
     code = f"""
-        from gpulse.sinks.named import sink_named
+        from gpulse.sinks.base import sink_named
         sink = sink_named("log:{tmp_path}/log")
         sink.open()
         sink.summarize("train.py:84")

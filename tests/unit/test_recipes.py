@@ -145,7 +145,7 @@ EDITS = {
     "Add a sink": (
         Edit("src/gpulse/sinks/note.py", SINK),
         Edit("src/gpulse/sinks/__init__.py", '    "NoteSink": "note",\n', '    "Sink": "base"'),
-        Edit("src/gpulse/sinks/named.py", '    "note": ("NoteSink", "FILE"),\n', '    "history": ('),
+        Edit("src/gpulse/sinks/base.py", '    "note": ("NoteSink", "FILE"),\n', '    "history": ('),
     ),
     "Add a diagnosis rule": (
         Edit("src/gpulse/analysis/diagnosis/rules/too_cold.py", RULE),
@@ -167,7 +167,7 @@ from gpulse.model.serving import server_kind
 from gpulse.present.verdict_titles import TITLES
 from gpulse.serving.kinds import KINDS
 from gpulse.settings.table import TABLES
-from gpulse.sinks.named import sink_named
+from gpulse.sinks.base import sink_named
 import gpulse
 gpu = gpulse.snapshot(source="demo").gpus[0]
 json.dump({

@@ -1,27 +1,37 @@
-"""Line output to standard output or to a file that log rotation may replace, and the signals that end it."""
+"""Output of verbs: lines that log rotation may redirect and signals end, tables as CSV or Parquet, and what electricity costs."""
 
 from __future__ import annotations
 
-import signal
+import os
 import sys
 
-from ..store.lines import LineFile
+from ..errors import UsageError
+from .options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from types import FrameType
 
+    from ..model.serving import Tariff
     from ..model.snapshot import Snapshot
+    from ..store.lines import LineFile
+    from ..surfaces.history.exports import RecordedTable
+    from .options import Arguments
 
 
 class Output:
     """Writes lines immediately. With a file, SIGHUP reopens its path before the next line; `private` if it holds processes."""
 
     def __init__(self, path: str | None, *, private: bool) -> None:
-        self._file = LineFile(path, private=private) if path else None
+        self._file: LineFile | None = None
         self._moved = False
-        if self._file is not None:
+        if path:
+            import signal
+
+            from ..store.lines import LineFile
+
+            self._file = LineFile(path, private=private)
             signal.signal(signal.SIGHUP, self._rotate)
 
     def write(self, lines: list[str]) -> None:
@@ -54,6 +64,8 @@ class Ending:
         self._told = False
 
     def __enter__(self) -> Ending:
+        import signal
+
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup and in background jobs of scripts
                 signal.signal(number, self._tell)
@@ -79,3 +91,74 @@ class Ending:
         self._told = True
         if not self._writing:
             raise KeyboardInterrupt
+
+
+TABLES = ("csv", "parquet")
+
+
+def write_table(table: RecordedTable, form: str, output: str | None, private: bool = True) -> None:
+    """Write a table to a file, or as CSV to standard output."""
+    if form == "csv":
+        write_lines([*table.csv_lines()], output, private)
+        return
+    if not output:
+        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
+    from ..store.lines import OPEN, PRIVATE, write_parquet
+
+    write_parquet(table.columns(), output, PRIVATE if private else OPEN)
+
+
+def write_lines(lines: Iterable[str], path: str | None, private: bool = True) -> None:
+    """Write lines to a file, which only its owner may read if `private`, or to standard output."""
+    if not path:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        return
+    from ..store.lines import LineFile
+
+    file = LineFile(path, private=private)
+    try:
+        file.write("\n".join(lines))
+    finally:
+        file.close()
+
+
+def say_damaged(path: str, damaged: list[int]) -> None:
+    """Say on standard error which lines of a recording were left out."""
+    if damaged:
+        some = ", ".join(map(str, damaged[:5])) + (", …" if len(damaged) > 5 else "")
+        lines = "1 damaged line was" if len(damaged) == 1 else f"{len(damaged)} damaged lines were"
+        sys.stderr.write(f"gpulse: {lines} left out of {path} (line {some}).\n")
+
+
+_MOST = 1e12
+
+
+def _amount(option: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            amount = float(text)
+        except ValueError:
+            amount = -1.0
+        if not 0 <= amount <= _MOST:
+            raise UsageError(f"{option}: {text!r} is not a price;", f"write it as {option} 0.30.")
+        return amount
+
+    return parse
+
+
+COST = (
+    Option("--price", value="PRICE", parse=_amount("--price"),
+           help="Price of one kWh, to show the cost of energy (default: cost.price of the settings)"),
+    Option("--gpu-price", value="PRICE", parse=_amount("--gpu-price"),
+           help="Price of one GPU hour, to show the cost of GPU time (default: cost.gpu_price of the settings)"),
+    Option("--carbon", value="GRAMS", parse=_amount("--carbon"),
+           help="Grams of CO2e per kWh, to show emissions (default: cost.carbon of the settings)"),
+)  # fmt: skip
+
+
+def tariff_of(arguments: Arguments) -> Tariff:
+    """Return the prices in force; raise ConfigError if the settings are wrong."""
+    from ..settings.effective import tariff_in_force
+
+    options = ((key, getattr(arguments, key)) for key in ("price", "gpu_price", "carbon"))
+    return tariff_in_force(os.environ, {key: value for key, value in options if value is not None})

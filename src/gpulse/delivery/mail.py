@@ -9,8 +9,7 @@ import threading
 from ..errors import ConfigError
 from ..present.alerts import notice_lines, notice_title
 from ..present.text import clean
-from .command import run_program
-from .delivery import LIMIT, Delivery, Failed
+from .delivery import LIMIT, Delivery, Failed, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

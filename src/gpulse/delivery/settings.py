@@ -10,11 +10,9 @@ from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
 from ..errors import ConfigError
 from ..model.when import Hours
-from .command import Command
-from .delivery import LIMIT, Bell
+from .delivery import LIMIT, Bell, Command
 from .mail import Mail, Mailer, checked_address
-from .post import PAGERDUTY, Webhook
-from .shapes import SHAPES
+from .post import PAGERDUTY, SHAPES, Webhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

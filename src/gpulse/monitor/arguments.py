@@ -52,14 +52,14 @@ def _of_text(text: str) -> Sink:
     is_path = os.sep in name or (not colon and (os.path.splitext(text)[1] in _ENDINGS or os.path.isdir(text)))
     if is_path:
         return _of_path(text)
-    from ..sinks.named import sink_named
+    from ..sinks.base import sink_named
 
     return sink_named(text)
 
 
 def _of_path(path: str) -> Sink:
     """Return the sink for a file, by its ending; a path without one is a folder for TensorBoard."""
-    from ..sinks.named import sink_named
+    from ..sinks.base import sink_named
 
     ending = os.path.splitext(path)[1].lower()
     if ending[1:].isalpha() and ending not in _ENDINGS and not os.path.isdir(path):

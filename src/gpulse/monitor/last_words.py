@@ -94,7 +94,7 @@ class LastWords:
             self._write(self._report(self._ledger, how))
 
     def _finish_files(self, how: str) -> None:
-        from ..sinks.named import sink_named
+        from ..sinks.base import sink_named
 
         for name in self._request.files:
             remove(f"{name.partition(':')[2]}.{self._pid}.part")  # a draft of the program

@@ -13,8 +13,7 @@ import pytest
 
 from gpulse.analysis.alerts import BUILT_IN, Notice, Transition
 from gpulse.delivery import Alerts
-from gpulse.delivery.command import Command
-from gpulse.delivery.delivery import Bell
+from gpulse.delivery.delivery import Bell, Command
 from gpulse.delivery.mail import Mail
 from gpulse.delivery.post import Webhook
 from gpulse.errors import ConfigError
@@ -131,7 +130,7 @@ class TestManual:
                 assert value is None or reader(written) == value, (name, key)
 
     def test_the_variables_are_those_of_the_command(self) -> None:
-        from gpulse.delivery.command import variables
+        from gpulse.delivery.delivery import variables
 
         transition = next(iter(_fires()))
         shown = set(re.findall(r"`(GPULSE_[A-Z]+)`", MANUAL.read_text()))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.alerts import Transition
-from gpulse.delivery.command import Command, variables
+from gpulse.delivery.delivery import Command, variables
 from gpulse.sampling.clock import ManualClock
 from tests.unit.delivery import transitions
 

@@ -14,10 +14,16 @@ from hypothesis import strategies as st
 from gpulse.cli.commands import serve
 from gpulse.cli.options import parse
 from gpulse.errors import ConfigError
-from gpulse.settings.alerts import effective_alerts
-from gpulse.settings.effective import chosen, effective, mistakes, settings_check, template, write_template
-from gpulse.settings.setting import Setting, toml
-from gpulse.settings.table import SERVE, TABLES, TOP
+from gpulse.settings.effective import (
+    chosen,
+    effective,
+    effective_alerts,
+    mistakes,
+    settings_check,
+    template,
+    write_template,
+)
+from gpulse.settings.table import SERVE, TABLES, TOP, Setting, toml
 from gpulse.surfaces.top.state import ScreenSettings
 
 try:

@@ -86,7 +86,7 @@ def _show(path: str, as_json: bool) -> int:
         sys.stdout.write(json.dumps({"file": path, "exists": os.path.exists(path), "settings": plain}, indent=1) + "\n")
         return 0
     from ...present.text import clean
-    from ...settings.setting import toml
+    from ...settings.table import toml
 
     there = "" if os.path.exists(path) else " (not there; `gpulse config init` creates it)"
     texts = [(name, "-" if value is None else toml(value), origin) for name, value, origin in rows]
@@ -99,8 +99,7 @@ def _show(path: str, as_json: bool) -> int:
 
 def _rows(path: str, file: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield every setting: its name, its value, and where that comes from."""
-    from ...settings.alerts import effective_alerts
-    from ...settings.effective import effective, effective_environment, line_of
+    from ...settings.effective import effective, effective_alerts, effective_environment, line_of
     from ...settings.table import TABLES
 
     found = list(effective_environment(os.environ))

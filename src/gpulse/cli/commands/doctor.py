@@ -22,9 +22,8 @@ def run(arguments: Arguments) -> int:
     from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
-    from ..exporting import remote_write_checks
-    from ..session import source_name
-    from ..theme import theme_of
+    from ..session import source_name, theme_of
+    from ..web_server import remote_write_checks
 
     checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), examine(), *plugin_checks()]
     checks += remote_write_checks(os.environ)

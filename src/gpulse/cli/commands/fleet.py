@@ -8,9 +8,9 @@ import sys
 from ...errors import SourceUnavailable, UsageError
 from ...settings.table import PORT
 from ...units import parse_size
-from ..export import COST, tariff_of
 from ..main import VERBS, load
 from ..options import COLOR, DEMO_FLEET, HELP, THEME, Option, Verb, parse, seconds, some_words, words
+from ..output import COST, tariff_of
 from ..web_server import check_base_path, need_the_extra
 
 TYPE_CHECKING = False
@@ -157,7 +157,7 @@ def _free(fleet: Fleet, arguments: Arguments) -> int:
     """List the machines that have enough free GPUs; exit code 1 if there is none."""
     from ...present.theme import size_of
     from ...surfaces.fleet.view import free_lines
-    from ..theme import theme_of
+    from ..session import theme_of
 
     fleet.wait(arguments.timeout)
     theme, room = theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0]
@@ -176,7 +176,7 @@ def _why(fleet: Fleet, arguments: Arguments) -> int:
     from ...analysis.fleet import FleetWatch
     from ...present.theme import size_of
     from ...surfaces.fleet.view import loss_lines
-    from ..theme import theme_of
+    from ..session import theme_of
 
     theme, room, judged = theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0], FleetWatch()
     end = time.monotonic() + arguments.why
@@ -192,7 +192,7 @@ def _why(fleet: Fleet, arguments: Arguments) -> int:
 def _view(fleet: Fleet, arguments: Arguments) -> int:
     from ...present.theme import capable, size_of
     from ...surfaces.fleet.view import fleet_view
-    from ..theme import theme_of
+    from ..session import theme_of
 
     if not arguments.once and capable(sys.stdout, os.environ) and sys.stdin.isatty():
         return _screen(fleet, arguments)
@@ -210,8 +210,7 @@ def _view(fleet: Fleet, arguments: Arguments) -> int:
 def _screen(fleet: Fleet, arguments: Arguments) -> int:
     """Show the live screen; a machine that is opened is shown as `top` shows this one, until it is left."""
     from ...surfaces.fleet.screen import FleetScreen
-    from ..screen import show_screen
-    from ..theme import theme_of
+    from ..session import show_screen, theme_of
 
     screen = FleetScreen(fleet.read, theme_of(arguments, sys.stdout), arguments.interval, arguments.by)
     while (name := screen.run()) is not None:

@@ -6,9 +6,9 @@ import os
 import sys
 
 from ...errors import UsageError
-from ..export import COST, say_damaged, tariff_of, write_lines, write_table
 from ..main import VERBS
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
+from ..output import COST, say_damaged, tariff_of, write_lines, write_table
 from ..session import with_past
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ def run(arguments: Arguments) -> int:
     from ...surfaces.history import tables as questions
     from ...surfaces.history.exports import is_recording
     from ...surfaces.history.plots import columns_for
-    from ..theme import theme_of
+    from ..session import theme_of
 
     if arguments.verify or arguments.repair:
         return _verify(arguments)

@@ -32,7 +32,7 @@ def run(arguments: Arguments) -> int:
 
     screen = capable(sys.stdout, os.environ) and sys.stdin.isatty()
     if arguments.top or (screen and not arguments.status):
-        from ..screen import show_screen
+        from ..session import show_screen
 
         show_screen(arguments, lambda wanted: _open(arguments, wanted), None)
     else:
@@ -63,8 +63,8 @@ def _glances(arguments: Arguments) -> None:
     from ...sources.replay.source import ReplaySource
     from ...surfaces.status.view import glance
     from ...surfaces.status.watch import watch
-    from ..export import say_damaged
-    from ..theme import theme_of
+    from ..output import say_damaged
+    from ..session import theme_of
 
     theme = theme_of(arguments, sys.stdout)
 

@@ -7,9 +7,9 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..export import COST, TABLES, say_damaged, tariff_of, write_table
 from ..main import VERBS
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
+from ..output import COST, TABLES, say_damaged, tariff_of, write_table
 from ..session import with_past
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
     from ...present.theme import size_of
     from ...surfaces.report.terminal import to_terminal
     from ...surfaces.report.writing import report_document
-    from ..theme import theme_of
+    from ..session import theme_of
 
     theme = theme_of(arguments, sys.stdout)
     return to_terminal(report_document(runs, title), theme, size_of(sys.stdout, os.environ)[0])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from ...errors import GpulseError, RecordingError, UsageError
-from ..export import COST, tariff_of
 from ..free import FREE, number_of_gpus, say, wait_for
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Option, Verb, seconds
+from ..output import COST, tariff_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import os
 
 from ...errors import UsageError
 from ...settings.table import PORT, REMOTE_WRITE, SERVE
-from ..exporting import Exports
 from ..main import VERBS
 from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
 from ..session import open_sampler
 from ..web_server import (
+    Exports,
     check_base_path,
     listen,
     need_the_extra,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...live.past import Past
     from ...model.event import Event
     from ...model.snapshot import Snapshot
-    from ...settings.setting import Setting
+    from ...settings.table import Setting
     from ...store.history import Recorder
     from ..options import Arguments
     from ..web_server import Place

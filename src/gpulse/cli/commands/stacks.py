@@ -71,7 +71,7 @@ def _print(
         sys.stdout.write(json.dumps(plain, indent=2) + "\n")
         return
     from ...present.theme import size_of
-    from ..theme import theme_of
+    from ..session import theme_of
 
     theme = theme_of(arguments, sys.stdout)
     columns = max(40, size_of(sys.stdout, os.environ)[0]) if sys.stdout.isatty() else 10_000

@@ -39,7 +39,7 @@ def run(arguments: Arguments) -> int:
             return _json(arguments, sampler)
         from ...present.theme import size_of
         from ...surfaces.status.view import glance
-        from ..theme import theme_of
+        from ..session import theme_of
 
         theme = theme_of(arguments, sys.stdout)
 
@@ -88,8 +88,7 @@ def _problems(arguments: Arguments) -> int:
     from ...analysis.diagnosis.window import WANTED
     from ...present.concerns import concern_lines, worded
     from ...present.theme import size_of
-    from ..session import open_sampler
-    from ..theme import theme_of
+    from ..session import open_sampler, theme_of
 
     running = RunningDiagnosis()
     sampler = open_sampler(arguments, WANTED, slow_every=1.0)

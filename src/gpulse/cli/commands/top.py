@@ -19,8 +19,7 @@ def run(arguments: Arguments) -> int:
         from ...errors import UsageError
 
         raise UsageError("top: --tree and --group cannot be combined;", "choose one.")
-    from ..screen import show_screen
-    from ..session import open_sampler
+    from ..session import open_sampler, show_screen
 
     show_screen(arguments, lambda wanted: open_sampler(arguments, wanted), arguments.interval)
     return 0

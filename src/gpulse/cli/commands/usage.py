@@ -6,9 +6,9 @@ import os
 import sys
 
 from ...errors import GpulseError, UsageError
-from ..export import COST, tariff_of, write_lines
 from ..main import VERBS
 from ..options import DEMO_PAST, HELP, Option, Verb, some_words
+from ..output import COST, tariff_of, write_lines
 from ..session import with_past
 
 TYPE_CHECKING = False

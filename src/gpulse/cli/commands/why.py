@@ -108,8 +108,7 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     from ...present.explanation import Progress, so_far
     from ...present.theme import capable, size_of
     from ..output import Ending
-    from ..session import open_sampler
-    from ..theme import theme_of
+    from ..session import open_sampler, theme_of
 
     long = getattr(arguments, "for") or _WATCHED
     theme = theme_of(arguments, sys.stderr)
@@ -250,7 +249,7 @@ def _print(
         return
     from ...present.explanation import answer, code_block
     from ...present.theme import size_of
-    from ..theme import theme_of
+    from ..session import theme_of
 
     theme = theme_of(arguments, sys.stdout)
     columns = size_of(sys.stdout, os.environ)[0]

@@ -9,11 +9,10 @@ from ...model.process_filter import ProcessFilter
 from ...model.select import Wanted
 from ...model.verdict import Diagnosis
 from ...present.theme import Theme
-from ...settings.setting import shown
 from ...settings.table import CHARTS as CHARTS
 from ...settings.table import COLUMNS as COLUMNS
 from ...settings.table import PANELS as PANELS
-from ...settings.table import TERMINAL, TOP
+from ...settings.table import TERMINAL, TOP, shown
 from ...units import duration_text
 from .history import ProcessPast
 from .processes import filter_text

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from gpulse.cli.exporting import remote_write_checks
 from gpulse.cli.main import main
+from gpulse.cli.web_server import remote_write_checks
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.spool import Spool
