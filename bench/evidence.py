@@ -11,8 +11,8 @@ import time
 from collections.abc import Sequence
 
 from bench.machine import ROOT, machine
+from gpulse.model.catalog import EVIDENCE, GLANCE, HOST_CURVES, PROCESS_EVIDENCE, TRACES, USERS
 from gpulse.model.codec import to_line
-from gpulse.model.presets import EVIDENCE, GLANCE, HOST_CURVES, PROCESS_EVIDENCE, TRACES, USERS
 from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.sampling.clock import SystemClock
 from gpulse.sampling.sampler import Sampler

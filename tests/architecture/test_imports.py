@@ -142,6 +142,6 @@ def test_another_vendors_card_loads_that_vendor_and_no_other(
 ) -> None:
     radeon(tmp_path)
     modules = loaded(env | {"GPULSE_SOURCE": "auto", "GPULSE_ROOT": str(tmp_path)}, command())
-    assert "gpulse.sources.amd.device" in modules
+    assert "gpulse.sources.amd.source" in modules
     assert not {name for name in ours(modules) if name.startswith(("gpulse.sources.intel", "gpulse.sources.jetson"))}
     assert (modules - bare) & DEAR == set()

@@ -6,7 +6,7 @@ import time
 from array import array
 from collections import deque
 
-from ..model.presets import SUMMARY
+from ..model.catalog import SUMMARY
 from ..value import Value
 from .cost import Cost
 

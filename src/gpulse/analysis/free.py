@@ -6,8 +6,8 @@ from collections import deque
 from math import ceil
 
 from ..errors import NoFreeGpu, UsageError
+from ..model.catalog import USERS
 from ..model.condition import of_event, xid_of
-from ..model.presets import USERS
 from ..model.select import Wanted, choose_gpus
 from ..model.visible import granted, selectors
 from ..store.claims import claimed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.presets import COSTLY
+from ..model.catalog import COSTLY
 from .energy import TELLING
 from .own_use import OwnTally
 from .summary import GpuSummary, Stats, StepTimes, Summary, WeightedSeries

@@ -8,7 +8,7 @@ from functools import partial
 
 from ..analysis.diagnosis.running import LiveDiagnosis
 from ..analysis.events import ClockWatch, EventDetector
-from ..model.presets import EVIDENCE
+from ..model.catalog import EVIDENCE
 from ..model.select import EVERYTHING, Wanted
 from ..present.exposition import DOWN
 from ..present.program import running_text

@@ -10,8 +10,7 @@ from collections import deque
 
 from ..analysis.concerns import concerns
 from ..analysis.readings import activity
-from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Process
-from ..model.presets import TRACES
+from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, TRACES, Gpu, Process
 from ..model.snapshot import Snapshot
 from ..present.alerts import alert_plain
 from ..present.concerns import worded

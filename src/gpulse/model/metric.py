@@ -30,7 +30,7 @@ class Metric:
     `low` and `high` are the plausible range: a value outside is dropped. `warn` and `critical` set its color.
     `window` is the time that one value of a rate, share or mean covers; empty for what is read at one moment.
     `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's current name.
-    `presets` are the words of `model/presets.py` for the surfaces that it belongs to, apart from those that show every metric.
+    `presets` are words, explained at the end of the catalog, for the surfaces that it belongs to, apart from those that show every metric.
     """
 
     __slots__ = (

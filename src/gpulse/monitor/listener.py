@@ -1,24 +1,26 @@
-"""The thread between a monitor and its agent, and the workers that it hands samples to, one for each sink.
+"""The thread between a monitor and its agent, the workers that it hands samples to, and the keeper of the run's record.
 
-It keeps the ledger and tells the agent how the program is getting on. Each sink has its own queue and thread, so that one that
-fails or hangs loses only its own samples.
+The thread keeps the ledger and tells the agent how the program is getting on. Each sink has its own queue and thread, so that one that
+fails or hangs loses only its own samples. The record for `gpulse runs` costs nothing to a program that only tries something out.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 
 from ..queue_worker import QueueWorker
 from ..sources.registry import make_source
 from .link import Link
-from .messages import AlertMessage, Greeting
+from .messages import PART_OF, AlertMessage, Greeting
 from .process import doubts, world_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from ..analysis.summary import Summary
     from ..model.event import Event
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from .ledger import Ledger
     from .messages import Request
     from .presence import Teller
+    from .run_record import RunRecord
     from .samples import Samples
+    from .traces import StepTraces
 
 _HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
 _LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
@@ -278,3 +282,79 @@ class Outlet(QueueWorker):
         return (
             f"{self.sink.name}: {str(error) or type(error).__name__} (reported once; other samples are still written)."
         )
+
+
+_TRIAL = 5.0  # seconds below which a run is a trial that nobody wants listed
+
+
+class RunKeeper:
+    """Writes the record of a run once it has lasted long enough, if it is to be `kept`, and the traces that are asked for.
+
+    `failure` is the exception that ended it.
+    """
+
+    def __init__(
+        self, run: str, ledger: Ledger, sinks: Sequence[Sink], kept: bool, show: Callable[[str], None]
+    ) -> None:
+        self._run = run
+        self._show = show
+        self._ledger = ledger
+        self._sinks = sinks
+        self._kept = kept
+        self._part = os.environ.get(PART_OF) == run
+        self._record: RunRecord | None = None
+        self._traces: StepTraces | None = None
+        self._traced: list[str] = []
+        self.failure = ""
+        self.signaled = False  # whether a signal has asked for a trace
+
+    def tick(self) -> None:
+        """Write how the run is getting on, if it is time; called about once per second, in the listener's thread."""
+        self._poll()
+        if self._kept and time.monotonic() - self._ledger.started >= _TRIAL:
+            self._begun().tick(self._ledger)
+
+    def end(self, summary: Summary, seconds: float) -> str:
+        """Write how it ended; return how it compares with the last run of the same command, empty if that takes too long."""
+        if not self._kept or (summary.seconds < _TRIAL and not self._part):
+            return ""
+        recording = next((os.path.abspath(sink.path) for sink in self._sinks if sink.name == "jsonl"), None)  # type: ignore[attr-defined]
+        told = {"failure": self.failure, "recording": recording, "traces": self._traced}
+        return self._begun().end_in_time(max(0.5, seconds), summary, **told)
+
+    def _poll(self) -> None:
+        from .traces import show_stacks
+
+        if self._traces is None:
+            from .presence import private_folder
+            from .traces import StepTraces
+
+            try:
+                folder = private_folder(os.environ)
+            except OSError:
+                return
+            self._traces = StepTraces(self._run, self._ledger, self._sinks, folder, self._traced.append)
+            self._ledger.at_stop = (*self._ledger.at_stop, self._traces.close)
+        if self.signaled and self._traces.trace(self._told):
+            self.signaled = False
+        self._traces.poll()
+        show_stacks(os.getpid(), self._traces.folder, self._tree)
+
+    def _told(self, state: str, **more: str) -> None:
+        if state == "done":
+            self._show(f"gpulse: trace: {more['path']}")
+        elif state == "failed":
+            self._show(f"gpulse: no trace: {more['reason']}")
+
+    def _tree(self) -> dict[str, Any]:
+        from ..analysis.code_lines import flame_of
+
+        code = self._ledger.code
+        return flame_of([] if code is None else code.stacks()).to_plain()
+
+    def _begun(self) -> RunRecord:
+        from .run_record import RunRecord  # with the words of verdicts, which a short program need not load
+
+        if self._record is None:
+            self._record = RunRecord(self._run, sys.orig_argv, os.getpid(), self._ledger.started, part=self._part)
+        return self._record

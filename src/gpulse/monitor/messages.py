@@ -9,7 +9,7 @@ import os
 import time
 
 from ..errors import RecordingError
-from ..model.presets import COSTLY, EVIDENCE, HOST_CURVES, PROCESS_EVIDENCE, TIMED_POWER, TRAINING
+from ..model.catalog import COSTLY, EVIDENCE, HOST_CURVES, PROCESS_EVIDENCE, TIMED_POWER, TRAINING
 from ..value import Value
 
 TYPE_CHECKING = False

@@ -11,10 +11,9 @@ from ..sources.registry import default_source, is_built_in, is_local
 from . import process
 from .arguments import check_run, check_values, checked_keys, listed, signal_of, sinks_of
 from .ledger import Ledger
-from .listener import Listener, close_all, opened
+from .listener import Listener, RunKeeper, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
 from .rhythm import Batches, Collector, counted_by_program
-from .run_keeper import RunKeeper
 from .windows import PhaseContext
 from .worker_stacks import WorkerStacks
 

@@ -7,8 +7,7 @@ import sys
 import threading
 from contextlib import ContextDecorator
 
-from ..analysis.out_of_memory import judge, largest_lines, read_message
-from ..model.out_of_memory import MemoryHolder, OutOfMemory
+from ..analysis.out_of_memory import MemoryHolder, OutOfMemory, judge, largest_lines, read_message
 from ..present.out_of_memory import account
 from ..torch import cuda
 from . import monitor as monitors

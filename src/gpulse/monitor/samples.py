@@ -9,7 +9,7 @@ import os
 from math import isfinite
 
 from ..analysis.events import ClockWatch, EventDetector
-from ..model import presets
+from ..model import catalog
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..model.stacks import StackWriter
@@ -167,7 +167,7 @@ class Tags:
     ) -> None:
         self._energy = energy or EnergySinceStart()
         self._ordinals = None if ordinals is None else {uuid: at for at, uuid in enumerate(ordinals)}
-        self._keys = frozenset(presets.TRAINING if keys is None else keys)
+        self._keys = frozenset(catalog.TRAINING if keys is None else keys)
         self._own = OwnTags(self._ordinals) if keys is None else None
         self.texts: dict[str, str] = dict(TRAINING)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from itertools import pairwise
 
-from ..model.out_of_memory import MemoryGrowth
-from ..model.presets import COSTLY
+from ..model.catalog import COSTLY
 from ..model.snapshot import Snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ..analysis.out_of_memory import MemoryGrowth
     from ..model.catalog import Gpu, Process
     from ..model.metric import Value
     from .messages import AgentSample
@@ -136,6 +136,8 @@ class MemoryTrail:
 
     def growth(self, uuid: str | None) -> MemoryGrowth | None:
         """Return how the memory of a GPU changed; None if there are too few samples."""
+        from ..analysis.out_of_memory import MemoryGrowth  # which only a program that runs out of memory needs
+
         points = [*self._points.get(uuid or "", ())]
         if len(points) < 2 * _RISES:
             return None

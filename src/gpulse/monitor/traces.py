@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..sinks.base import Sink
     from .ledger import Ledger
-    from .run_keeper import RunKeeper
+    from .listener import RunKeeper
 
 STEPS = 20
 MOST_STEPS = 1000

@@ -9,7 +9,7 @@ from .text import aligned, clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..model.out_of_memory import MemoryHolder, OutOfMemory
+    from ..analysis.out_of_memory import MemoryHolder, OutOfMemory
 
 _MOST_OTHERS = 5
 _OWN = ("demand", "growth", "fragmentation", "limit")  # causes for which it matters what the program itself allocated

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.events import EventDetector
-from ..model.catalog import Gpu, Process
-from ..model.presets import TRAINING
+from ..model.catalog import TRAINING, Gpu, Process
 from ..model.select import EVERYTHING, Wanted
 from ..sampling.clock import ManualClock
 from ..sampling.sampler import Sampler

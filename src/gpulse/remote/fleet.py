@@ -237,14 +237,14 @@ class HostSource(Source):
         self._last: Snapshot | None = None
 
     def open(self) -> None:
-        from ..sources.replay.source import RecordedDevice
+        from ..sources.replay import RecordedDevice
 
         first = self.recorded()
         self.driver = first.driver
         self.devices = [RecordedDevice(gpu) for gpu in first.gpus]
 
     def recorded(self) -> Snapshot:
-        from ..sources.replay.source import completed
+        from ..sources.replay import completed
 
         host = next((host for host in self._fleet.read().hosts if host.name == self._name), None)
         if host is None:

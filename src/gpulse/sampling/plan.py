@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from .. import value
-from ..model.catalog import GPU_METRICS, PROCESS_METRICS
-from ..model.presets import COSTLY, EVIDENCE, TIMED_POWER, TRACES
+from ..model.catalog import COSTLY, EVIDENCE, GPU_METRICS, PROCESS_METRICS, TIMED_POWER, TRACES
 from ..store.queue import holders
 from ..value import fresh
 

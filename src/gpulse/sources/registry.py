@@ -53,7 +53,7 @@ def make_source(name: str, root: str | None = None) -> Source:
 
         return SimulatedSource(mixed=detail == "mixed")
     if kind == "replay" and detail:
-        from .replay.source import replay_source
+        from .replay import replay_source
 
         return replay_source(detail)
     return _plugged_in(name, kind, detail)

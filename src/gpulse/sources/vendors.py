@@ -1,6 +1,6 @@
-"""The vendors: one line here and one folder beside it each. `--help` loads this and nothing else of the sources.
+"""The vendors: one line here and one folder or module beside it each. `--help` loads this and nothing else of the sources.
 
-The folder's `source` module has the class named here, and `KEYS`: the GPU metrics that it can have on some machine.
+The module named here has the class, and `KEYS`: the GPU metrics that it can have on some machine.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
     from .base import Source
 
-# name: its class, and the kernel drivers whose cards make `auto` open it
+# name: its module and class, and the kernel drivers whose cards make `auto` open it
 VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "nvidia": ("NvidiaSource", ()),
-    "amd": ("AmdSource", ("amdgpu", "radeon")),
-    "intel": ("IntelSource", ("i915", "xe")),
-    "jetson": ("JetsonSource", ()),
-    "smi": ("SmiSource", ()),
+    "nvidia": ("nvidia.source.NvidiaSource", ()),
+    "amd": ("amd.source.AmdSource", ("amdgpu", "radeon")),
+    "intel": ("intel.source.IntelSource", ("i915", "xe")),
+    "jetson": ("jetson.JetsonSource", ()),
+    "smi": ("smi.source.SmiSource", ()),
 }
 # what reads a recorded machine; the driver of NVIDIA has no files
 RECORDED = tuple(f"{name}:{'FILE' if name == 'smi' else 'DIR'}" for name in VENDORS if name != "nvidia")
@@ -26,7 +26,7 @@ NAMES = ("auto", *VENDORS, "demo", "demo:mixed", "replay:FILE", *RECORDED)  # of
 
 def make_vendor(name: str, place: str) -> Source:
     """Return a vendor's source, not yet opened; only its own modules are imported. `place` is its root, or its file."""
-    source: Source = getattr(_vendor_module(name), VENDORS[name][0])(place)
+    source: Source = getattr(_vendor_module(name), VENDORS[name][0].rpartition(".")[2])(place)
     return source
 
 
@@ -41,4 +41,4 @@ def metric_sources() -> dict[str, frozenset[str]]:
 
 
 def _vendor_module(name: str) -> Any:
-    return __import__(f"gpulse.sources.{name}.source", fromlist=["KEYS"])
+    return __import__(f"gpulse.sources.{VENDORS[name][0].rpartition('.')[0]}", fromlist=["KEYS"])

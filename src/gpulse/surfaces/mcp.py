@@ -17,9 +17,8 @@ from mcp.types import ToolAnnotations
 from .._version import __version__
 from ..api import diagnose, snapshot
 from ..errors import GpulseError, UsageError
-from ..model.catalog import SERVER_METRICS
+from ..model.catalog import SERVER_METRICS, SUMMARY
 from ..model.codec import time_text
-from ..model.presets import SUMMARY
 from ..model.select import Wanted, metric_named
 from ..present.cost import serving_text
 from ..present.events import event_text

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.out_of_memory import judge, read_message
-from gpulse.model.out_of_memory import MemoryGrowth, MemoryHolder, OutOfMemory
+from gpulse.analysis.out_of_memory import MemoryGrowth, MemoryHolder, OutOfMemory, judge, read_message
 from gpulse.present.out_of_memory import CAUSES, REMEDIES, account
 
 GIB = 1 << 30

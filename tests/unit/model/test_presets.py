@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.diagnosis.window import WANTED
-from gpulse.model.catalog import GPU_METRICS, Gpu
+from gpulse.model.catalog import COSTLY, CURVES, DIAGNOSIS, GLANCE, GPU_METRICS, SUMMARY, TRAINING, Gpu
 from gpulse.model.codec import to_plain
-from gpulse.model.presets import COSTLY, CURVES, DIAGNOSIS, GLANCE, SUMMARY, TRAINING
 from gpulse.model.select import metric_named
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import AgentSample

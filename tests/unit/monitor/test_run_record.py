@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gpulse
-from gpulse.monitor import run_keeper
+from gpulse.monitor import listener
 from gpulse.monitor.run_record import RunRecord, _git_told, git_state, result
 from gpulse.store.runs import kept_runs, run_named
 
@@ -23,7 +23,7 @@ GPUS = [{"name": "NVIDIA H100 80GB HBM3", "utilization": 90, "memory_used": 4 <<
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("GPULSE_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("GPULSE_RUN", raising=False)
-    monkeypatch.setattr(run_keeper, "_TRIAL", 0.0)
+    monkeypatch.setattr(listener, "_TRIAL", 0.0)
     monkeypatch.chdir(tmp_path)
     return str(tmp_path / "runs")
 
@@ -47,7 +47,7 @@ def test_a_monitor_keeps_its_run(folder: str) -> None:
 
 
 def test_a_trial_is_not_kept(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_keeper, "_TRIAL", 60.0)
+    monkeypatch.setattr(listener, "_TRIAL", 60.0)
     train()
     assert [*kept_runs(folder)] == []
 

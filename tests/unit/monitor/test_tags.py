@@ -6,8 +6,7 @@ import math
 
 from hypothesis import given
 
-from gpulse.model.catalog import Gpu, Host, Process
-from gpulse.model.presets import TRAINING
+from gpulse.model.catalog import TRAINING, Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.messages import HOST_CONSTANTS, AgentSample

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.sampling.clock import ManualClock
-from gpulse.sources.replay.source import SPEEDS, Player
+from gpulse.sources.replay import SPEEDS, Player
 from gpulse.store.recording import Frames
 from tests.unit.recordings import frames, text_of, write
 

@@ -13,7 +13,7 @@ from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.replay.source import ReplaySource, parse_spec, rivals
+from gpulse.sources.replay import ReplaySource, parse_spec, rivals
 from tests.unit.recordings import START, frames, numbers, text_of, write
 from tests.unit.sources.trees import write_tree
 

@@ -88,7 +88,7 @@ def test_a_pipe_without_a_writer_is_given_up(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_late_sample_is_said_to_be_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpulse.sources.replay.source._LATE", 0.0)
+    monkeypatch.setattr("gpulse.sources.replay._LATE", 0.0)
     with fed(tmp_path, recorded(frames(1)).encode()) as path:
         sampler = Sampler(make_source(f"replay:{path}"), EVERYTHING).open()
         (problem,) = sampler.read().problems

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...model.catalog import USERS
 from ...model.condition import of_verdict
 from ...model.event import Event
-from ...model.presets import USERS
 from ...model.select import Wanted
 from ..concerns import BAD
 from ..diagnosis.running import LiveDiagnosis

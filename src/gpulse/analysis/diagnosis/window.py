@@ -11,8 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ...model.cadence import Cadence
-from ...model.catalog import Process
-from ...model.presets import DIAGNOSIS
+from ...model.catalog import DIAGNOSIS, Process
 from ...model.select import Wanted
 
 TYPE_CHECKING = False

@@ -82,14 +82,14 @@ def _wanted(arguments: Arguments) -> Wanted:
 
     A history has all of processes, to account for usage.
     """
+    from ...model.catalog import EVIDENCE, PROCESS_EVIDENCE
     from ...model.condition import CONDITIONS
-    from ...model.presets import EVIDENCE, PROCESS_EVIDENCE
     from ...model.select import EVERYTHING, Wanted, metric_named
 
     everything = arguments.processes or arguments.history is not None
     if arguments.metrics == [SCREEN_METRICS]:
         from ...analysis.diagnosis.window import WANTED
-        from ...model.presets import CURVES, GLANCE
+        from ...model.catalog import CURVES, GLANCE
 
         listed = EVERYTHING.process if everything else WANTED.process
         return Wanted(WANTED.gpu.union(GLANCE, CURVES, _ON_SCREEN), listed, EVERYTHING.host, serving=True)

@@ -42,7 +42,7 @@ def run(arguments: Arguments) -> int:
 
 def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
     from ...sampling.sampler import Sampler
-    from ...sources.replay.source import ReplaySource
+    from ...sources.replay import ReplaySource
 
     source = ReplaySource(arguments.file)
     source.start = arguments.start if arguments.start is not None else source.start
@@ -60,7 +60,7 @@ def _glances(arguments: Arguments) -> None:
     """Print status views: in place on a terminal, one after the other elsewhere."""
     from ...model.select import EVERYTHING
     from ...present.theme import capable, size_of
-    from ...sources.replay.source import ReplaySource
+    from ...sources.replay import ReplaySource
     from ...surfaces.status.view import glance
     from ...surfaces.status.watch import watch
     from ..output import say_damaged

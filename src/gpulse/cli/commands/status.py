@@ -157,7 +157,7 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     """Return the metrics to read and the keys of --columns."""
-    from ...model.presets import COSTLY
+    from ...model.catalog import COSTLY
     from ...model.select import EVERYTHING, Wanted, metric_named
     from ...surfaces.status.view import GLANCE, PROCESSES, STAYING
 

@@ -103,7 +103,7 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     `traced`: with the driver's own samples of power, which tell when in a second the GPU waited.
     """
     from ...analysis.diagnosis.window import WANTED
-    from ...model.presets import TIMED_POWER
+    from ...model.catalog import TIMED_POWER
     from ...model.select import Wanted
     from ...present.explanation import Progress, so_far
     from ...present.theme import capable, size_of
@@ -141,7 +141,7 @@ def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
     """
     import time
 
-    from ...sources.replay.source import parse_spec
+    from ...sources.replay import parse_spec
     from ...store.recording import is_pipe, read_pipe, read_recording
 
     path, start, _ = parse_spec(spec)

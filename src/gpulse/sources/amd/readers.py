@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..base import DeviceSample, Key
-    from ..drm.kernel import Folder, Sensors
+    from ..drm.source import Folder, Sensors
     from .metrics import MetricsTable
 
 _JOULES = 2.0**-16  # per count of energy_accumulator since v1_4

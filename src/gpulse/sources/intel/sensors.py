@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..drm.cards import Card
-    from ..drm.kernel import Folder, Sensors
+    from ..drm.source import Folder, Sensors
 
 
 def _celsius(sensors: Sensors, sensor: str, suffix: str = "_input") -> float | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_void_p
 
-from ...model.catalog import GPU_METRICS
-from ...model.presets import EVIDENCE, TIMED_POWER, TRACES
+from ...model.catalog import EVIDENCE, GPU_METRICS, TIMED_POWER, TRACES
 from ..base import Device, DeviceSample, Listing, cached_attribute
 from . import gpm, mig
 from .gpm import Links, has_nvlink

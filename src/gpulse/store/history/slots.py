@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from array import array
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Host, Process, Server
+from ...model.catalog import (
+    GPU_METRICS,
+    HOST_METRICS,
+    PROCESS_METRICS,
+    SERVER_METRICS,
+    TRACES,
+    Gpu,
+    Host,
+    Process,
+    Server,
+)
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
-from ...model.presets import TRACES
 from ...model.snapshot import Snapshot
 from .answers import TEXTS, latest_facts
 from .columns import NAN, PROCESSES, SERVING, metrics_of, sound

@@ -5,8 +5,7 @@ from __future__ import annotations
 from ...analysis.cost import usage_cost
 from ...analysis.summary import Stats, WeightedSeries
 from ...errors import UnknownGpu
-from ...model.catalog import GPU_METRICS
-from ...model.presets import SUMMARY
+from ...model.catalog import GPU_METRICS, SUMMARY
 from ...model.select import metric_named
 from ...present.cells import (
     DASH,

@@ -10,8 +10,7 @@ import threading
 from ...analysis.concerns import concerns
 from ...analysis.diagnosis.running import LiveDiagnosis
 from ...analysis.diagnosis.window import WANTED
-from ...model.catalog import Process
-from ...model.presets import GLANCE
+from ...model.catalog import GLANCE, Process
 from ...model.select import Wanted
 from ...monitor.report import gpu_line
 from ...present.cells import moment_text, value_text

@@ -10,9 +10,8 @@ from ...analysis.summary import Mfu
 from ...analysis.tally import ServingTally, Tally
 from ...errors import RecordingError
 from ...model.cadence import Cadence
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, Gpu
+from ...model.catalog import COSTLY, CURVES, GPU_METRICS, HOST_CURVES, HOST_METRICS, PROCESS_METRICS, Gpu
 from ...model.event import Event
-from ...model.presets import COSTLY, CURVES, HOST_CURVES
 from ...model.snapshot import Snapshot
 from ...model.stacks import StackReader
 from ...sampling.assemble import corrections

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...model.catalog import GPU_METRICS, HOST_METRICS
+from ...model.catalog import CURVES, GPU_METRICS, HOST_METRICS
 from ...model.condition import LASTING
-from ...model.presets import CURVES
 from ...present.cells import quantity_text
 from ...value import Value, fresh
 from .run import INSTANCE_CURVES

@@ -8,8 +8,7 @@ from html import escape
 
 from ...analysis.code_lines import flame_of, frame_name
 from ...errors import GpulseError
-from ...model.catalog import GPU_METRICS, HOST_METRICS
-from ...model.presets import CURVES, HOST_CURVES
+from ...model.catalog import CURVES, GPU_METRICS, HOST_CURVES, HOST_METRICS
 from ...present.cells import seconds_text
 from ...present.text import clean
 from ...present.words import product_name

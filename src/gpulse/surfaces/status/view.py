@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model import presets
+from ...model import catalog
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
 from ...model.metric import Number
 from ...model.select import Wanted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
 
-GLANCE = Wanted(presets.GLANCE, presets.USERS, ("name", "load", "memory_used", "memory_total"), serving=True)
+GLANCE = Wanted(catalog.GLANCE, catalog.USERS, ("name", "load", "memory_used", "memory_total"), serving=True)
 STAYING = Wanted(gpu=("xid_last", "xids"))
 PROCESSES = Wanted(process=PROCESS_METRICS)
 _MOST_CARDS = 2

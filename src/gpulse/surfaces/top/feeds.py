@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...monitor.traces import TraceRequest
     from ...sampling.sampler import Sampler
     from ...sources.base import Machine
-    from ...sources.replay.source import Player, Position
+    from ...sources.replay import Player, Position
     from .state import State
 
 _EVERY = 1.0  # seconds; reading a stack costs 11 ms of CPU

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 
-from ...model.presets import CURVES
+from ...model.catalog import CURVES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ...model.catalog import PROCESS_METRICS
+from ...model.catalog import EVIDENCE, GLANCE, HOST_CURVES, HOST_VIEW, PROCESS_EVIDENCE, PROCESS_METRICS, USERS
 from ...model.condition import CONDITIONS
-from ...model.presets import EVIDENCE, GLANCE, HOST_CURVES, HOST_VIEW, PROCESS_EVIDENCE, USERS
 from ...model.process_filter import ProcessFilter
 from ...model.select import Wanted
 from ...model.verdict import Diagnosis
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ...model.verdict import Concern
     from ...monitor.presence import Presence
     from ...sources.base import Relative
-    from ...sources.replay.source import Player, Position
+    from ...sources.replay import Player, Position
     from .history import History
 
 _STALE = 3  # intervals after which what is on screen is no longer what is

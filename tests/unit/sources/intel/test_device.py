@@ -9,8 +9,7 @@ import pytest
 
 from gpulse.errors import SourceUnavailable
 from gpulse.sources.base import DeviceSample
-from gpulse.sources.intel.device import IntelDevice
-from gpulse.sources.intel.source import IntelSource
+from gpulse.sources.intel.source import IntelDevice, IntelSource
 from tests.unit.sources.intel.cards import SLOT, arc, client, old_arc
 from tests.unit.sources.trees import KEYS, PROCESS_KEYS, read_one, under, write_tree
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.errors import SourceUnavailable
-from gpulse.sources.jetson.source import JetsonSource
+from gpulse.sources.jetson import JetsonSource
 from tests.unit.sources.jetson.boards import ORIN
 from tests.unit.sources.trees import read_one, under, write_tree
 

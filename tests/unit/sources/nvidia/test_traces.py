@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.model.presets import TIMED_POWER
+from gpulse.model.catalog import TIMED_POWER
 from gpulse.sources.base import Facts
 from gpulse.sources.nvidia.gpm import DriverTrace, since
 from gpulse.sources.nvidia.nvml import NOT_FOUND, NOT_SUPPORTED, SUCCESS, TIMEOUT

@@ -10,7 +10,7 @@ import pytest
 
 from gpulse.model.select import EVERYTHING
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.replay.source import Player, Position, ReplaySource
+from gpulse.sources.replay import Player, Position, ReplaySource
 from gpulse.surfaces.top.actions import ACTIONS, action_for, help_table, hints
 from gpulse.surfaces.top.feeds import REPLAY, ReplayFeed
 from gpulse.surfaces.top.history import History

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.model.catalog import GPU_METRICS, Gpu, Host
+from gpulse.model.catalog import EVIDENCE, GPU_METRICS, HOST_VIEW, Gpu, Host
 from gpulse.model.event import Event
-from gpulse.model.presets import EVIDENCE, HOST_VIEW
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Evidence, Verdict
 from gpulse.surfaces.top.painter import paint

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ....model.catalog import GPU_METRICS, Gpu
-from ....model.presets import CURVES
+from ....model.catalog import CURVES, GPU_METRICS, Gpu
 from ....present.cells import MISSING, clock_text, is_absent, value_text, why_absent
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.text import fit, width

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ....screen.grid import Grid
-    from ....sources.replay.source import Position
+    from ....sources.replay import Position
     from ..layout import Area
     from ..state import State
 

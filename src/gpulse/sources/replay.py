@@ -1,4 +1,4 @@
-"""A recording as a source: a file from START on at any SPEED, the player that knows which sample is due, or a pipe."""
+"""Recordings as a source: FILE, FILE@START or FILE@START*SPEED, and recordings from elsewhere. May import store and below."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 import threading
 import time
 
-from ... import value
-from ...errors import RecordingError, UsageError
-from ...model.catalog import Gpu, memory_percent
-from ...model.snapshot import Problem, Snapshot
-from ...store.recording import PIPE_PATIENCE, Frames, read_pipe, title_of
-from ...units import parse_duration
-from ..base import Device, Machine, Source, file_is_late
-from ..files import link, names, read_bytes
+from .. import value
+from ..errors import RecordingError, UsageError
+from ..model.catalog import Gpu, memory_percent
+from ..model.snapshot import Problem, Snapshot
+from ..store.recording import PIPE_PATIENCE, Frames, read_pipe, title_of
+from ..units import parse_duration
+from .base import Device, Machine, Source, file_is_late
+from .files import link, names, read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ...model.metric import Value
+    from ..model.metric import Value
 
 
 class ReplaySource(Source):
@@ -65,7 +65,7 @@ class ReplaySource(Source):
 
 def replay_source(spec: str) -> Source:
     """Return the source that plays a file, or shows what comes through a pipe as it comes; - is standard input."""
-    from ...store.recording import STDIN, is_pipe
+    from ..store.recording import STDIN, is_pipe
 
     if spec == STDIN and os.path.isfile("/dev/stdin"):
         return ReplaySource("/dev/stdin")

@@ -1,21 +1,25 @@
-"""The Jetson source: one GPU that shares the board's memory, read from kernel files whose paths differ between modules and JetPacks."""
+"""NVIDIA Jetson boards: one GPU that shares the board's memory: load, clocks, heat and power rails.
+
+Read from kernel files whose paths differ between modules and JetPacks, because NVML reports little there or does not exist.
+"""
 
 from __future__ import annotations
 
 import os
 
-from ... import value
-from ...errors import SourceUnavailable
-from ...model.snapshot import Check
-from ..base import Device, DeviceSample, Source
-from ..files import names, read_bytes, read_int, read_text
-from ..host import memory_info
-from ..processes import LinuxMachine
+from .. import value
+from ..errors import SourceUnavailable
+from ..model.snapshot import Check
+from .base import Device, DeviceSample, Source
+from .files import names, read_bytes, read_int, read_text
+from .host import memory_info
+from .processes import LinuxMachine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.metric import Value
-    from ..base import Key
+    from ..model.metric import Value
+    from .base import Key
+
 
 _IDENTITY = frozenset({"index", "uuid", "name", "vendor", "serial", "driver_version"})
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.

@@ -1,4 +1,0 @@
-"""Recordings as a source.
-
-May import store and below.
-"""
