@@ -38,9 +38,8 @@ def snapshot(
 def read_once(sampler: Sampler) -> Snapshot:
     """Return one sample of an open sampler, with activity, and close it."""
     try:
-        sampler.begin_rates()
-        sampler.settle()
-        return sampler.with_servers(sampler.read())
+        sampler.begin(rates=True)
+        return sampler.complete()
     finally:
         sampler.close()
 

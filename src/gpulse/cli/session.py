@@ -54,18 +54,23 @@ def with_past(run: Callable[[Arguments], int], kind: str, name: str) -> Callable
     return remembering
 
 
-def open_sampler(arguments: Arguments, wanted: Wanted, slow_every: float = 5.0, *, whole: bool = False) -> Sampler:
+def open_sampler(
+    arguments: Arguments, wanted: Wanted, slow_every: float = 5.0, *, whole: bool = False, primed: bool = False
+) -> Sampler:
     """Return an open sampler for the selected GPUs; the caller closes it.
 
-    Inside a Slurm job these are the job's if none are named; `whole`: all of the machine, as nvidia-smi shows.
+    Inside a Slurm job these are the job's if none are named; `whole`: all of the machine, as nvidia-smi shows. `primed`: for a
+    single sample, start to measure activity as early as possible.
     """
     from ..sampling.sampler import Sampler
     from ..sources.registry import make_source
 
-    sampler = Sampler(make_source(source_name(arguments)), wanted, slow_every=slow_every).open()
+    ours = not whole and bool(os.environ.get("SLURM_JOB_GPUS"))
+    sampler = Sampler(make_source(source_name(arguments)), wanted, slow_every=slow_every)
+    sampler.open(primed and not arguments.gpu and not ours)
     if arguments.gpu:
         sampler.choose(arguments.gpu)
-    elif not whole and sampler.source.machine.real and os.environ.get("SLURM_JOB_GPUS"):
+    elif ours and sampler.source.machine.real:
         sampler.choose(["job"])
     return sampler
 

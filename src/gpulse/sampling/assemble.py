@@ -15,15 +15,17 @@ from ..model.catalog import (
     memory_unattributed,
 )
 from ..model.metric import Number
+from ..model.snapshot import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
+    from typing import Any
 
     from ..model.catalog import State
     from ..model.metric import Gap, Metric, Value
     from ..model.snapshot import Snapshot
-    from ..sources.base import Counter, Device, DeviceSample, Facts
+    from ..sources.base import Counter, Device, DeviceSample, Facts, Source
     from ..sources.processes import LinuxMachine
     from .plan import Plan
 
@@ -151,7 +153,6 @@ class SampledGpu:
         self._kept_gaps: dict[str, Gap] = {}
         self._kept_of: dict[int, tuple[dict[str, Value], dict[str, Gap]]] = {}
         self._empty = True
-        self._ahead: frozenset[str] = frozenset()  # kept values that the next sample need not read again
         self._state: State = "ok"
         self._since: float | None = None
 
@@ -167,21 +168,7 @@ class SampledGpu:
         missing = [
             key for key in self._plan.static if key not in self._kept and self._kept_gaps.get(key) != "unsupported"
         ]
-        done, self._ahead = self._ahead, frozenset()
-        return (keys.union(missing) if missing else keys) - done
-
-    def ahead(self) -> frozenset[str]:
-        """Return the keys that can be read before a sample: all that are kept, except activity, which covers a time span."""
-        return frozenset(key for key in self._plan.lasting if GPU_METRICS[key].group != "activity")
-
-    def keep(self, sample: DeviceSample) -> None:
-        """Keep values that were read ahead; not of a GPU with MIG instances, whose values are not kept."""
-        if sample.state != "ok" or sample.instances:
-            return
-        self._prepare(sample, self._position)
-        self._remember(sample)
-        self._empty = True  # the next sample still reads the slow values that were not read ahead
-        self._ahead = self.ahead() & (self._kept.keys() | self._kept_gaps.keys())
+        return keys.union(missing) if missing else keys
 
     def answered(
         self, device: Device, sample: DeviceSample, now: float, known: dict[int, Facts], listed: bool = True
@@ -277,6 +264,46 @@ class SampledGpu:
             kept = {key: value for key, value in values.items() if key in slow}
             self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})
         return Process(values, {key: gap for key, gap in gaps.items() if key not in values})
+
+
+_VERSIONS = {"version": "its version", "cuda": "the CUDA version", "nvml": "the NVML version"}
+_NO_VERSION = "the driver does not respond when asked for {}."
+NOT_LISTED = object()  # the process list did not respond
+
+
+def add_processes(sample: DeviceSample, listing: Any, process_keys: frozenset[str] | None) -> None:
+    """Add the processes of a GPU that were read apart, or why there are none."""
+    if process_keys is None or listing is None or sample.state != "ok":
+        return  # not asked for, or read together with the metrics
+    if isinstance(listing, Exception):
+        sample.gaps["processes"] = "failed"
+    elif listing is NOT_LISTED:
+        sample.gaps["processes"] = "timeout"
+    else:
+        listing.add_to(sample)
+
+
+def part_of(gpu: Gpu, uuid: str) -> Gpu:
+    """Return a MIG instance of a GPU; if the GPU does not respond, only the UUID of the instance and the GPU's state."""
+    for instance in gpu.instances:
+        if instance.uuid == uuid:
+            return instance
+    gaps = {key: gap for key, gap in gpu.gaps.items() if key != "uuid"}
+    return Gpu({"uuid": uuid, "vendor": "nvidia"}, gaps, state=gpu.state, since=gpu.since)
+
+
+def troubles(source: Source, devices: Iterable[tuple[int, Device]], silent: Iterable[str]) -> list[Problem]:
+    """Return what is wrong with a source and with each of its GPUs; `silent` are the versions that it does not tell."""
+    return [
+        *source.problems,
+        *(Problem(source.name, device.trouble) for _, device in devices if device.trouble),
+        *(Problem(source.name, _NO_VERSION.format(_VERSIONS.get(word, word)), source.late[1]) for word in silent),
+    ]
+
+
+def raised(answers: Iterable[object]) -> list[Problem]:
+    """Describe an unexpected exception of a source: a bug of ours, reported instead of hidden."""
+    return [Problem("gpulse", f"{type(error).__name__}: {error}") for error in answers if isinstance(error, Exception)]
 
 
 _YOUNG = 5.0  # seconds in which a program grows so fast that its tree is walked for every sample

@@ -1,4 +1,4 @@
-"""Clocks: the system clock, and one that tests control."""
+"""Clocks: the system clock, and one that tests control; and when something is due that is not read with every sample."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
 _TURN = 0.002  # real seconds between two looks at a clock that tests control
 
 
@@ -68,3 +69,27 @@ class ManualClock(SystemClock):
         """Advance the clock as if the machine had been suspended."""
         self._now += seconds
         self._suspended += seconds
+
+
+class Turns:
+    """When things that are read less often than every sample were last read, by name."""
+
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock = clock
+        self._taken: dict[str, float] = {}
+
+    def is_due(self, what: str, every: float) -> bool:
+        """Return whether something is due that is read at most every `every` seconds."""
+        return self._clock.monotonic() - self._taken.get(what, float("-inf")) >= _NEARLY * every
+
+    def take(self, what: str, every: float) -> bool:
+        """Return whether something is due; if so, it counts as read."""
+        due = self.is_due(what, every)
+        if due:
+            self._taken[what] = self._clock.monotonic()
+        return due
+
+    def hurry(self, *names: str) -> None:
+        """Make these due now."""
+        for name in names:
+            self._taken.pop(name, None)

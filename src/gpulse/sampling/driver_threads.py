@@ -123,6 +123,11 @@ class DriverThreads:
         """Return whether this owner has an abandoned job that has not returned."""
         return self.hanging and owner in self._stuck
 
+    def blame(self, owner: Hashable, other: Hashable) -> None:
+        """Count an abandoned job of `owner`, if there is one, as a job of `other`."""
+        if self.waits_for(owner):
+            self._stuck[other] = self._stuck.pop(owner)
+
     def run(self, jobs: Sequence[Job]) -> dict[Hashable, Any]:
         """Return results by owner; a missing owner did not respond in time. A raised exception is a result."""
         return self._run([self._free(jobs)])

@@ -10,6 +10,7 @@ from ..value import fresh
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping
+    from typing import Any
 
     from ..model.metric import Gap, Metric, Value
     from ..model.select import Wanted
@@ -27,7 +28,7 @@ _DERIVED = {
 
 
 class Plan:
-    """Keys to read, by cost. `costly` are those of `fast` that may be read less often.
+    """Keys to read, by cost. `costly` are those of `fast` that may be read less often; `activity` takes time to measure.
 
     `traced` are the keys to read of each trace, by its name, which have a pace of their own; other slow and static values are
     `lasting`: they stand until read again.
@@ -49,6 +50,7 @@ class Plan:
         self.costly = self.fast & COSTLY
         self.slow = _of_cost(needed, GPU_METRICS, "slow")
         self.static = _of_cost(needed, GPU_METRICS, "static")
+        self.activity = (self.fast | self.slow) & COSTLY
         self.lasting = self.slow | self.static
         self.host = wanted.host
         self.serving = wanted.serving
@@ -163,3 +165,34 @@ def list_job(
         return listing
 
     return read
+
+
+class StartedSample(value.Value):
+    """One sample while it is being read: what is due, and in `results` what each owner of a job has returned so far.
+
+    `seen` are the processes of each GPU; `counts`: processes and the host are read a second time, for their rates.
+    """
+
+    now: float
+    slow: bool
+    costly: bool
+    lists: bool
+    process_keys: frozenset[str] | None
+    counts: bool = False
+    results: dict[Hashable, Any] = fresh(factory=dict)
+    seen: dict[Hashable, Collection[int]] = fresh(factory=dict)
+
+    def add(self, position: int, more: Any, keys: frozenset[str]) -> None:
+        """Add these values, which were read later, to the sample of a GPU; None: it has not responded."""
+        sample = self.results.get(position)
+        if more is None or isinstance(more, Exception):
+            self.results[position] = more
+        elif sample is None or isinstance(sample, Exception):
+            return
+        elif sample.state == "ok":
+            for part, later in ((sample, more), *zip(sample.instances, more.instances, strict=False)):
+                part.values.update({key: later.values[key] for key in keys & later.values.keys()})
+                part.counters.update(later.counters)
+                part.gaps.update({key: later.gaps[key] for key in keys & later.gaps.keys()})
+        else:
+            sample.gaps.update({key: "lost" if sample.state == "lost" else later for key, later in more.gaps.items()})

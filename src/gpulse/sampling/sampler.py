@@ -9,33 +9,29 @@ from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
 from ..model.select import choose_parts
 from ..model.snapshot import Problem, Snapshot
-from .assemble import Rates, SampledGpu, check, settle_rates
-from .clock import SystemClock
+from .assemble import NOT_LISTED, Rates, SampledGpu, add_processes, check, part_of, raised, settle_rates, troubles
+from .clock import SystemClock, Turns
 from .driver_threads import DriverThreads
-from .plan import Plan, SourceAnswer, list_job, machine_job, prime_job, read_job
+from .plan import Plan, SourceAnswer, StartedSample, list_job, machine_job, prime_job, read_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.select import Wanted
     from ..serving.watch import MachineServing
-    from ..sources.base import Device, DeviceSample, Facts, Source
+    from ..sources.base import Device, Facts, Source
     from .driver_threads import Job
 
 _SUSPENDED = 1.0  # seconds of suspend between two samples after which counts cannot be compared
 _POLL = 0.01
 _RATES_APART = 0.06  # seconds between the two counts of a rate of CPU time, which the kernel counts in hundredths
-_NOT_LISTED = object()  # the process list did not respond
 _MANY = 8  # GPUs from which a single sample is read by several threads
 _WIDEST = 8  # threads at most
-_NEARLY = 0.98  # a sample that comes a little early is the one that was meant, or "every 5 s" would be every 6 s
 _POWER_TRACED = 1.0  # minimum seconds between two reads of power traces; the driver's buffer reaches back 2.4 s
 _SELDOM = 2.0  # traces of utilization, in slow periods: they cost 2 ms, and the buffer reaches back 14 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
-_VERSIONS = {"version": "its version", "cuda": "the CUDA version", "nvml": "the NVML version"}
-_NO_VERSION = "the driver does not respond when asked for {}."
 _FOREIGN = Problem(
     "processes",
     "names and users of processes cannot be shown: the driver reports ids of the host, not of this container.",
@@ -72,20 +68,24 @@ class Sampler:
         self._rates_at = float("-inf")  # when `begin_rates` is long enough ago
         self._next_plan: Plan | None = None
         self._slow_every = slow_every
-        self._slow_at = float("-inf")
         self.costly_every = costly_every
         self.lists_every: float | None = None
-        self._read_at: dict[str, float] = {}  # when the counters, the lists and each trace were last read
+        self._turns = Turns(self.clock)
         self._threads = DriverThreads(patience, self.clock)
         self._rates = Rates()
         self._sampled_gpus: dict[int, SampledGpu] = {}
         self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
         self._asleep = self.clock.asleep()
+        self._reading = StartedSample(0.0, False, False, False, None)  # the sample that `begin` has started
+        self._recorded: Snapshot | None = None  # that of a recording
         self._versions: list[str] = []
         self._serving: MachineServing | None = None
 
-    def open(self) -> Sampler:
-        """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond."""
+    def open(self, primed: bool = False) -> Sampler:
+        """Open the source; raise SourceUnavailable, or DriverTimeout if the driver does not respond.
+
+        `primed`: first of all start to measure activity, which takes 0.1 s, on all GPUs; it is for a single sample of all.
+        """
         usual, self._threads.patience = self._threads.patience, max(self._threads.patience, self.source.patience)
         results = self._threads.run([("source", self.source.open)])
         self._threads.patience = usual
@@ -93,8 +93,14 @@ class Sampler:
             raise DriverTimeout(f"{self.source.name}: {self.source.late[0]}", self.source.late[1])
         if isinstance(results["source"], Exception):
             raise results["source"]
+        devices = self._devices()
+        if primed and self._plan.activity:
+            start = [((at, "activity"), partial(device.prime_early, self._plan.activity)) for at, device in devices]
+            self._threads.run(start)
         self._ask_versions()
-        self._threads.run([(position, device.attach) for position, device in self._devices()])
+        self._threads.run([(position, device.attach) for position, device in devices])
+        for position, _ in devices:
+            self._threads.blame((position, "activity"), position)
         return self
 
     def _ask_versions(self) -> None:
@@ -118,15 +124,12 @@ class Sampler:
 
     def hurry(self, slow: bool = True) -> None:
         """Include everything in the next sample; without `slow`, everything but the slow metrics."""
-        for what in ("counters", "lists", "power_trace", *(["utilization_trace"] if slow else [])):
-            self._read_at.pop(what, None)
-        if slow:
-            self._slow_at = float("-inf")
+        self._turns.hurry("counters", "lists", "power_trace", *(["utilization_trace", "slow"] if slow else []))
 
     @property
     def slow_is_due(self) -> bool:
         """Whether the next sample includes the slow metrics."""
-        return self.clock.monotonic() - self._slow_at >= _NEARLY * self._slow_every
+        return self._turns.is_due("slow", self._slow_every)
 
     def want(self, wanted: Wanted) -> None:
         """Read other metrics from the next sample on; may be called by any thread."""
@@ -137,25 +140,12 @@ class Sampler:
         keys = self._plan.fast | self._plan.slow
         self._threads.run_wide([(position, prime_job(device, keys)) for position, device in self._devices()])
 
-    def begin_rates(self) -> None:
-        """Count for the rates of the host and of processes, so that a sample after `settle` has their values at no extra wait."""
-        if not self.source.machine.real or (self._plan.host is None and not self._plan.describes):
-            return
-        seen: dict[Hashable, Collection[int]] = {}
-        jobs: list[Job] = []
-        for position, device in self._devices() if self._plan.lists else []:
-            if self._threads.waits_for(position):
-                continue  # it hangs already: its list would cost the time once more
-            where = (position, "processes")
-            jobs.append((where, list_job(device, frozenset(), seen, where)))
-        ask = machine_job(self.source.machine, self._plan, True, seen)
-        answer = self._threads.run([*jobs, ("machine", ask)]).get("machine")
-        self._host(self._know(answer, [])[1])
-        self._rates_at = self.clock.monotonic() + _RATES_APART
-
     def settle(self, most: float = 0.12) -> None:
-        """Wait at most `most` seconds until the values started by `prime` and `begin_rates` can be read; call `prime` if necessary."""
+        """Wait at most `most` seconds until the values started by `prime` and `begin` can be read; call `prime` if necessary."""
         self.prime()
+        self._wait(most)
+
+    def _wait(self, most: float = 0.12) -> None:
         devices = self._devices()
         end = self.clock.monotonic() + most
         while self.clock.monotonic() < end and not any(self._threads.waits_for(position) for position, _ in devices):
@@ -173,50 +163,113 @@ class Sampler:
         """Take one sample of everything wanted; StopIteration if the source is a recording that has ended."""
         if (recorded := self.source.recorded()) is not None:
             return self._only_chosen(recorded)
-        self._notice_suspend()
-        self._adopt_plan()
-        now, slow = self.clock.now(), self._turn_slow()
-        costly = self._turn("counters", 0.0 if slow else self.costly_every)
-        lists = self._plan.lists and self._turn_lists(slow, costly)
-        process_keys = self._plan.process(slow) if lists else None
-        due = self._turn_traced() | (self._plan.costly if costly else frozenset())
+        reading = self._start_reading()
+        due = self._turn_traced() | (self._plan.costly if reading.costly else frozenset())
         before = self.source.devices
-        seen: dict[Hashable, Collection[int]] = {}
-        ask = machine_job(self.source.machine, self._plan, slow, seen)
-        jobs = self._read_jobs(slow, due, process_keys, seen)
-        results = self._results(jobs, ask)
+        ask = machine_job(self.source.machine, self._plan, reading.slow, reading.seen)
+        jobs = self._read_jobs(reading, due, self._plan.costly)
+        reading.results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
             self._ask_versions()
-            again = self._threads.run([*self._read_jobs(slow, due, process_keys, seen), ("machine", ask)])
-            results = {"source": results.get("source"), **again}
-        elif len(results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
-            results.update(self._threads.run([("machine", ask)]))
-        problems = [*self.source.problems, *self._troubles(), *_raised(results.values())]
-        known, facts = self._know(asked := results.pop("machine", None), problems)
-        results.pop("source", None)
+            again = self._threads.run([*self._read_jobs(reading, due, self._plan.costly), ("machine", ask)])
+            reading.results = {"source": reading.results.get("source"), **again}
+        elif len(reading.results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
+            reading.results.update(self._threads.run([("machine", ask)]))
+        return self.with_servers(self._snapshot(reading), 0.0)
+
+    def begin(self, rates: bool = False, activity: bool = False) -> None:
+        """Start a single sample: read everything but activity, which takes 0.1 s to measure and is left to `complete`.
+
+        `rates`: also begin to measure the rates of the host and of processes. `activity`: also read activity, as far as known.
+        """
+        self._recorded = self.source.recorded()
+        if self._recorded is not None:
+            return
+        self.prime()
+        reading = self._reading = self._start_reading()
+        reading.counts = rates and self.source.machine.real and (self._plan.host is not None or self._plan.describes)
+        left: frozenset[str] = frozenset() if activity else self._plan.activity
+        if reading.counts:
+            reading.results = self._threads.run_wide(self._list_jobs(reading, self._devices()))
+            self._ask_machine(reading)
+            self._host(self._know(reading.results["machine"], [])[1])
+            self._rates_at = self.clock.monotonic() + _RATES_APART
+        reading.results |= self._threads.run_wide(
+            self._read_jobs(reading, self._turn_traced(), left, not reading.counts)
+        )
+        if not reading.counts:
+            self._ask_machine(reading)
+        if self._plan.serving:
+            self._servers()  # loaded now, while activity is being measured
+
+    def begun(self) -> Snapshot:
+        """Return what `begin` has read."""
+        if self._recorded is not None:
+            return self._only_chosen(self._recorded)
+        return self.with_servers(self._snapshot(self._reading), 0.0)
+
+    def complete(self) -> Snapshot:
+        """Wait for what `begin` has left out, and return the whole sample, with model servers."""
+        if self._recorded is not None:
+            return self.with_servers(self._only_chosen(self._recorded))
+        self._wait()
+        reading = self._reading
+        if self._plan.activity:
+            jobs = [(at, read_job(device, self._plan.activity, None, {}, at)) for at, device in self._devices()]
+            more = self._threads.run_wide(jobs)
+            for position, _ in self._devices():
+                reading.add(position, more.get(position), self._plan.activity)
+        if reading.counts:
+            self._ask_machine(reading)
+        return self.with_servers(self.with_servers(self._snapshot(reading), 0.0))
+
+    def _ask_machine(self, reading: StartedSample) -> None:
+        ask = machine_job(self.source.machine, self._plan, reading.slow, reading.seen)
+        reading.results["machine"] = self._threads.run([("machine", ask)]).get("machine")
+
+    def _start_reading(self) -> StartedSample:
+        """Decide what is due now, and count it as read."""
+        self._notice_suspend()
+        self._adopt_plan()
+        now, slow = self.clock.now(), self._turns.take("slow", self._slow_every)
+        costly = self._turns.take("counters", 0.0 if slow else self.costly_every)
+        apart = None if self.lists_every is None else self._turns.take("lists", 0.0 if slow else self.lists_every)
+        lists = self._plan.lists and (costly if apart is None else apart)
+        return StartedSample(now, slow, costly, lists, self._plan.process(slow) if lists else None)
+
+    def _snapshot(self, reading: StartedSample) -> Snapshot:
+        """Build the snapshot of what was read."""
+        results = reading.results
+        silent = [word for word in self._versions if self._threads.waits_for(("version", word))]
+        problems = [*troubles(self.source, self._devices(), silent), *raised(results.values())]
+        asked = results.get("machine")
+        known, facts = self._know(asked, problems)
         gpus: dict[int, Gpu] = {}
         for position, device in self._devices():
             sampled, answer = self._sampled(position), results.get(position)
             if answer is None or isinstance(answer, Exception):
-                gpus[position] = sampled.silent(device, now, "timeout" if answer is None else "failed")
+                gpus[position] = sampled.silent(device, reading.now, "timeout" if answer is None else "failed")
             else:
-                _add_processes(answer, results.get((position, "processes"), _NOT_LISTED), process_keys)
+                add_processes(answer, results.get((position, "processes"), NOT_LISTED), reading.process_keys)
                 if isinstance(asked, SourceAnswer):
                     asked.add_owners(answer, device.identity)
-                gpus[position] = sampled.answered(device, answer, now, known, lists)
+                gpus[position] = sampled.answered(device, answer, reading.now, known, reading.lists)
         host = self._host(facts)
         self._rates.next_sample()
-        return self.with_servers(Snapshot(now, self._parts(gpus), host, self.source.driver, tuple(problems)), 0.0)
+        return Snapshot(reading.now, self._parts(gpus), host, self.source.driver, tuple(problems))
 
     def with_servers(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
         """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
         if not self._plan.serving:
             return snapshot
+        return self._servers().added_to(snapshot, self.clock.monotonic(), most)
+
+    def _servers(self) -> MachineServing:
         if self._serving is None:
             from ..serving.watch import MachineServing
 
             self._serving = MachineServing(self.source.machine)
-        return self._serving.added_to(snapshot, self.clock.monotonic(), most)
+        return self._serving
 
     def _results(self, jobs: list[Job], ask: Callable[[], SourceAnswer]) -> dict[Hashable, Any]:
         """Run the jobs of one sample: the source first, the machine last, because it needs the processes that GPUs listed."""
@@ -230,18 +283,6 @@ class Sampler:
         count = len(self._devices())
         if count >= _MANY:
             self._threads.width = max(1, min(_WIDEST, os.cpu_count() or 1, count // (_MANY // 2)))
-
-    def read_ahead(self) -> None:
-        """Read now what rarely changes, so that the next sample does not; useful while activity is being measured."""
-        jobs: list[Job] = [
-            (position, partial(device.read, self._sampled(position).ahead(), None))
-            for position, device in self._devices()
-        ]
-        answers = self._threads.run_wide(jobs)
-        for position, _ in self._devices():
-            answer = answers.get(position)
-            if answer is not None and not isinstance(answer, Exception):
-                self._sampled(position).keep(answer)
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
         """Yield a snapshot every `interval` seconds at a steady rate: a late sample does not delay the following ones."""
@@ -269,29 +310,23 @@ class Sampler:
         self._threads.close()
 
     def _read_jobs(
-        self,
-        slow: bool,
-        also: frozenset[str],
-        process_keys: frozenset[str] | None,
-        seen: dict[Hashable, Collection[int]],
+        self, reading: StartedSample, also: frozenset[str], without: frozenset[str], lists: bool = True
     ) -> list[Job]:
         jobs: list[Job] = []
         for position, device in self._devices():
-            due = (self._sampled(position).due(slow) - self._plan.costly) | also
-            jobs.append((position, read_job(device, due, process_keys, seen, position)))
-            if process_keys is not None and not self._threads.waits_for(position):
-                jobs.append(((position, "processes"), list_job(device, process_keys, seen, (position, "processes"))))
+            due = (self._sampled(position).due(reading.slow) - without) | also
+            jobs.append((position, read_job(device, due, reading.process_keys, reading.seen, position)))
+            if lists:
+                jobs += self._list_jobs(reading, [(position, device)])
         return jobs
 
-    def _troubles(self) -> list[Problem]:
-        silent = [word for word in self._versions if self._threads.waits_for(("version", word))]
-        return [
-            *(Problem(self.source.name, device.trouble) for _, device in self._devices() if device.trouble),
-            *(
-                Problem(self.source.name, _NO_VERSION.format(_VERSIONS.get(word, word)), self.source.late[1])
-                for word in silent
-            ),
-        ]
+    def _list_jobs(self, reading: StartedSample, devices: list[tuple[int, Device]]) -> list[Job]:
+        keys = reading.process_keys
+        if keys is None:
+            return []
+        # a GPU that hangs already is left out: its list would cost the time once more
+        owners = [((at, "processes"), device) for at, device in devices if not self._threads.waits_for(at)]
+        return [(owner, list_job(device, keys, reading.seen, owner)) for owner, device in owners]
 
     def _devices(self) -> list[tuple[int, Device]]:
         devices = list(enumerate(self.source.devices))
@@ -308,30 +343,15 @@ class Sampler:
         plan, self._next_plan = self._next_plan, None
         if plan is not None:
             self._plan = plan
-            self._slow_at = float("-inf")
+            self._turns.hurry("slow")
             for sampled in self._sampled_gpus.values():
                 sampled.adopt(plan)
 
-    def _turn_slow(self) -> bool:
-        due = self.slow_is_due
-        if due:
-            self._slow_at = self.clock.monotonic()
-        return due
-
-    def _turn(self, what: str, every: float) -> bool:
-        """Return whether something is due that is read at most every `every` seconds; if so, it counts as read."""
-        now = self.clock.monotonic()
-        due = now - self._read_at.get(what, float("-inf")) >= _NEARLY * every
-        if due:
-            self._read_at[what] = now
-        return due
-
-    def _turn_lists(self, slow: bool, costly: bool) -> bool:
-        return costly if self.lists_every is None else self._turn("lists", 0.0 if slow else self.lists_every)
-
     def _turn_traced(self) -> frozenset[str]:
         every = {"power_trace": _POWER_TRACED, "utilization_trace": _SELDOM * self._slow_every}
-        return frozenset().union(*(keys for key, keys in self._plan.traced.items() if self._turn(key, every[key])))
+        return frozenset().union(
+            *(keys for key, keys in self._plan.traced.items() if self._turns.take(key, every[key]))
+        )
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:
@@ -342,7 +362,7 @@ class Sampler:
         """Return the chosen GPUs, in the order chosen, and for a chosen MIG instance the instance instead of its GPU."""
         if self._chosen is None:
             return tuple(gpus.values())
-        return tuple(_part(gpus[at], uuid) if uuid else gpus[at] for at, uuid in self._chosen if at in gpus)
+        return tuple(part_of(gpus[at], uuid) if uuid else gpus[at] for at, uuid in self._chosen if at in gpus)
 
     def _notice_suspend(self) -> None:
         asleep = self.clock.asleep()
@@ -371,28 +391,3 @@ class Sampler:
         settle_rates("host", facts, self._rates)
         check(facts, HOST_METRICS, self.dropped)
         return Host(facts.values, facts.gaps)
-
-
-def _add_processes(sample: DeviceSample, listing: Any, process_keys: frozenset[str] | None) -> None:
-    if process_keys is None or listing is None or sample.state != "ok":
-        return  # not asked for, or read together with the metrics
-    if isinstance(listing, Exception):
-        sample.gaps["processes"] = "failed"
-    elif listing is _NOT_LISTED:
-        sample.gaps["processes"] = "timeout"
-    else:
-        listing.add_to(sample)
-
-
-def _part(gpu: Gpu, uuid: str) -> Gpu:
-    """Return a MIG instance of a GPU; if the GPU does not respond, only the UUID of the instance and the GPU's state."""
-    for instance in gpu.instances:
-        if instance.uuid == uuid:
-            return instance
-    gaps = {key: gap for key, gap in gpu.gaps.items() if key != "uuid"}
-    return Gpu({"uuid": uuid, "vendor": "nvidia"}, gaps, state=gpu.state, since=gpu.since)
-
-
-def _raised(answers: Iterable[object]) -> list[Problem]:
-    """Describe an unexpected exception of a source: a bug of ours, reported instead of hidden."""
-    return [Problem("gpulse", f"{type(error).__name__}: {error}") for error in answers if isinstance(error, Exception)]

@@ -93,6 +93,9 @@ class Device:
         """Return the identities of the MIG instances of this GPU, if any."""
         return []
 
+    def prime_early(self, keys: Key) -> None:
+        """Do what `prime` will do as far as it takes little time; called before `attach`."""
+
     def prime(self, keys: Key) -> None:
         """Take the first of the two readings that some of these metrics need, so that a read shortly after has their values."""
 

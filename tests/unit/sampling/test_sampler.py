@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,6 +23,9 @@ from tests.unit.scripted import (
     sample,
     sampler_of,
 )
+
+if TYPE_CHECKING:
+    from gpulse.sources.base import Key
 
 _START = 1_700_000_000.0
 _FAST = frozenset({"utilization", "memory_used", "memory_total", "memory_reserved", "temperature"})
@@ -289,27 +293,41 @@ class TestWantingSomethingElse:
         assert device.asked == [{"utilization"}, {"temperature"}]
 
 
-class TestReadingAhead:
-    def test_the_next_sample_reads_only_the_rest_and_has_all_values(self) -> None:
+class TestSingleSample:
+    def test_activity_is_read_last_and_the_rest_only_once(self) -> None:
         device = ScriptedDevice(0)
-        sampler = sampler_of(device, wanted=Wanted(VALUES, host=()))
-        plain = sampler_of(ScriptedDevice(0), wanted=Wanted(VALUES, host=())).read()
-        sampler.read_ahead()
-        ahead = device.asked[-1]
-        assert ahead == {"energy", "power_default_limit"}
-        snapshot = sampler.read()
-        assert not device.asked[-1] & ahead
+        sampler = sampler_of(device, wanted=Wanted((*VALUES, "sm_active"), host=()))
+        plain = sampler_of(ScriptedDevice(0), wanted=Wanted((*VALUES, "sm_active"), host=())).read()
+        sampler.begin()
+        assert "sm_active" not in device.asked[-1]
+        assert {"energy", "power_default_limit", "utilization"} <= device.asked[-1]
+        assert sampler.begun().gpus[0].utilization == 50
+        snapshot = sampler.complete()
+        assert device.asked[-1] == {"sm_active"}
+        assert len(device.asked) == 2
         assert dict(snapshot.gpus[0].items()) == dict(plain.gpus[0].items())
-        sampler.hurry()
-        sampler.read()
-        assert "energy" in device.asked[-1]
+        assert snapshot.gpus[0].gaps == plain.gpus[0].gaps
 
-    def test_a_gpu_that_is_lost_is_read_as_always(self) -> None:
-        device = lost(1)
-        sampler = sampler_of(device, wanted=Wanted(VALUES, host=()))
-        sampler.read_ahead()
-        sampler.read()
-        assert {"energy", "utilization"} <= device.asked[-1]
+    def test_a_gpu_that_is_lost_stays_lost(self) -> None:
+        sampler = sampler_of(lost(1), wanted=Wanted((*VALUES, "sm_active"), host=()))
+        plain = sampler_of(lost(1), wanted=Wanted((*VALUES, "sm_active"), host=())).read()
+        sampler.begin()
+        snapshot = sampler.complete()
+        assert snapshot.gpus[0].state == "lost"
+        assert snapshot.gpus[0].gaps == plain.gpus[0].gaps
+
+    def test_a_gpu_that_fails_when_its_activity_is_read_has_no_values(self) -> None:
+        class Failing(ScriptedDevice):
+            def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
+                if keys == {"sm_active"}:
+                    raise ValueError("no")
+                return super().read(keys, process_keys)
+
+        sampler = sampler_of(Failing(0), wanted=Wanted((*VALUES, "sm_active"), host=()))
+        sampler.begin()
+        snapshot = sampler.complete()
+        assert snapshot.gpus[0].gaps["utilization"] == "failed"
+        assert [problem.message for problem in snapshot.problems] == ["ValueError: no"]
 
     def test_many_gpus_side_by_side_give_the_same_snapshot(self) -> None:
         devices = [ScriptedDevice(at) for at in range(16)]

@@ -30,11 +30,10 @@ def run(arguments: Arguments) -> int:
     if arguments.problems:
         return _problems(arguments)
     wanted, columns = _wanted(arguments)
-    sampler = open_sampler(arguments, wanted)
+    sampler = open_sampler(arguments, wanted, primed=arguments.watch is None)
     try:
         if arguments.watch is None:
             sampler.widen()
-        sampler.prime()
         if arguments.json:
             return _json(arguments, sampler)
         from ...present.theme import size_of
@@ -132,27 +131,24 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
     """Draw once. Activity metrics take up to 0.1 s: a terminal shows the other values first and is updated in place."""
     from ...present.theme import capable
 
-    live = capable(sys.stdout, os.environ)
-    if live:
-        first = sampler.read()
-        lines = draw(first)
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()
-        if len(lines) >= rows:
-            return
-        if any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus):
-            sampler.settle()
-            second = sampler.with_servers(sampler.read())
-        else:
-            second = sampler.with_servers(first)
-            if not second.serving:
-                return
-        sys.stdout.write(f"\x1b[{len(lines)}A")
+    if not capable(sys.stdout, os.environ):
+        sampler.begin()
+        sys.stdout.write("".join(f"{line}\n" for line in draw(sampler.complete())))
+        return
+    sampler.begin(activity=True)
+    first = sampler.begun()
+    lines = draw(first)
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    if len(lines) >= rows:
+        return
+    if any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus):
+        whole = sampler.complete()
     else:
-        sampler.read_ahead()
-        sampler.settle()
-        second = sampler.with_servers(sampler.read())
-    sys.stdout.write("".join(f"{line}\x1b[K\n" if live else f"{line}\n" for line in draw(second)))
+        whole = sampler.with_servers(first)
+        if not whole.serving:
+            return
+    sys.stdout.write(f"\x1b[{len(lines)}A" + "".join(f"{line}\x1b[K\n" for line in draw(whole)))
 
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
@@ -180,11 +176,10 @@ def _json(arguments: Arguments, sampler: Sampler) -> int:
         from ...model.codec import to_line as write
 
     if arguments.watch is None:
-        sampler.begin_rates()
-        sampler.read_ahead()
-    sampler.settle()
-    once = arguments.watch is None
-    for snapshot in [sampler.with_servers(sampler.read())] if once else sampler.stream(arguments.watch):
+        sampler.begin(rates=True)
+    else:
+        sampler.settle()
+    for snapshot in [sampler.complete()] if arguments.watch is None else sampler.stream(arguments.watch):
         sys.stdout.write(write(snapshot) + "\n")
         sys.stdout.flush()
     return 0

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..base import Facts, Key
     from .nvml import Nvml
 
-KEYS = frozenset(MEMORY.keys) | (GPM_KEYS - LINK_KEYS)
 _SHARED = {
     "mig_multiprocessors": "multiprocessorCount", "mig_copy_engines": "sharedCopyEngineCount",
     "mig_encoders": "sharedEncoderCount", "mig_decoders": "sharedDecoderCount", "mig_jpegs": "sharedJpegCount",

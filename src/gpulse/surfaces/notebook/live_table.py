@@ -207,9 +207,8 @@ class KernelFeed:
         try:
             if gpus is not None:
                 self._sampler.choose(gpus)
-            self._sampler.begin_rates()
-            self._sampler.settle()
-            self.latest: Snapshot = self._sampler.read()
+            self._sampler.begin(rates=True)
+            self.latest: Snapshot = self._sampler.complete()
         except BaseException:  # also an interrupted cell must not leave the driver open
             self._sampler.close()
             raise
