@@ -31,8 +31,7 @@ def run(arguments: Arguments) -> int:
     from ...present.theme import size_of
     from ...store.history import HistoryReader
     from ...surfaces.history import tables as questions
-    from ...surfaces.history.exports import is_recording
-    from ...surfaces.history.plots import columns_for
+    from ...surfaces.history.exports import columns_for, is_recording
     from ..session import theme_of
 
     if arguments.verify or arguments.repair:
@@ -54,13 +53,13 @@ def run(arguments: Arguments) -> int:
     if arguments.format == "parquet":
         return _parquet(answer, arguments, tariff)
     if arguments.format == "plot":
-        from ...surfaces.history.plots import plots
+        from ...surfaces.history.exports import plots
 
         lines = [line.render(theme, width) for line in plots(answer, width, theme)] or [
             "nothing was recorded in this period"
         ]
     else:
-        from ...surfaces.history.plots import strips
+        from ...surfaces.history.exports import strips
 
         lines = _text(answer, arguments, tariff, [line.render(theme, width) for line in strips(answer, width, theme)])
     write_lines(lines, arguments.output)

@@ -46,22 +46,26 @@ def run(arguments: Arguments) -> int:
     """Print one sample, or one per interval."""
     if arguments.help_query_gpu or arguments.help_query_compute_apps or arguments.unsupported:
         return _list_fields(arguments)
-    from ...surfaces.query.where import Choice
     from ..output import Output
     from ..session import open_sampler
 
     view = _view(arguments)
     apps = arguments.query_compute_apps is not None
-    choice = Choice(arguments.where, arguments.sort, apps=apps)
+    choice = None
+    if arguments.where or arguments.sort:
+        from ...surfaces.query.where import Choice
+
+        choice = Choice(arguments.where, arguments.sort, apps=apps)
+    wanted = view.wanted if choice is None else view.wanted | choice.wanted
     interval = arguments.loop_ms or arguments.loop
-    sampler = open_sampler(arguments, view.wanted | choice.wanted, slow_every=0.0, whole=True)
+    sampler = open_sampler(arguments, wanted, slow_every=0.0, whole=True)
     output = None
     try:
         output = Output(arguments.filename, private=bool(view.wanted.process))
         sampler.settle()
         output.write(view.head())
         for snapshot in _samples(arguments, sampler, interval):
-            output.write(view.lines(choice.apply(snapshot)))
+            output.write(view.lines(snapshot if choice is None else choice.apply(snapshot)))
     except KeyboardInterrupt:
         if not (interval or arguments.count or arguments.duration):
             raise

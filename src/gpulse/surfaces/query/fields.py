@@ -178,7 +178,7 @@ def query_fields(query: str) -> dict[str, Field]:
     """Return the fields of one of nvidia-smi's queries, by every name it takes for them."""
     if query in ("--query-gpu", "--query-compute-apps"):
         return _FIELD_NAMES if query == "--query-gpu" else _APP_FIELD_NAMES
-    from .lists import LISTS
+    from .scroll import LISTS
 
     return by_every_name((*GPU_COLUMNS, *LISTS[query].fields))
 

@@ -9,7 +9,6 @@ from ...model.codec import to_line, to_plain
 from ...model.metric import Number
 from ...model.select import Wanted
 from ...model.snapshot import Snapshot
-from ...present.exposition import exposition
 from ...present.text import aligned, clean
 from .field import ProcessField, QueryRow
 
@@ -134,6 +133,8 @@ class Prometheus(View):
         self.wanted = wanted_of(asked, False)
 
     def lines(self, snapshot: Snapshot) -> list[str]:
+        from ...present.exposition import exposition
+
         return exposition(snapshot, self._keys)
 
 

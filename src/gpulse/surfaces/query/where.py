@@ -208,8 +208,6 @@ class Choice:
 
     def apply(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with what passes, in order; what lacks the value comes last."""
-        if not self._filter and not self._key:
-            return snapshot
         gpus = tuple(map(self._processes, snapshot.gpus)) if self._apps else tuple(self._chosen(snapshot.gpus))
         return snapshot.replace(gpus=gpus)
 

@@ -21,8 +21,7 @@ from gpulse.present.cells import period_text
 from gpulse.present.theme import Theme
 from gpulse.store.history import HistoryReader
 from gpulse.store.lines import csv_rows
-from gpulse.surfaces.history.exports import csv_lines, table_rows, to_plain
-from gpulse.surfaces.history.plots import plots, strips
+from gpulse.surfaces.history.exports import csv_lines, plots, strips, table_rows, to_plain
 from gpulse.surfaces.history.tables import (
     HistoryAnswer,
     HistoryRequest,

@@ -75,7 +75,7 @@ def gpus_named(gpus: Sequence[Gpu], words: Sequence[str]) -> list[str]:
 
 def _query(request: SmiRequest) -> View:
     from ..fields import query_fields
-    from ..lists import LISTS, ListCsv
+    from ..scroll import LISTS, ListCsv
     from ..views import Csv
 
     names = [name.strip() for name in request.given[request.query].split(",")]
