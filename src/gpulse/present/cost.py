@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..analysis.cost import Cost
     from ..analysis.summary import Mfu, Summary
     from ..model.catalog import Gpu
+    from ..model.serving import Tariff
     from ..model.snapshot import Snapshot
     from .theme import Theme
 
@@ -52,6 +53,22 @@ def carbon_text(grams: float | None) -> str:
     if grams is None:
         return "–"
     return f"{grams / 1000:,.2f} kg CO2e" if grams >= 1000 else f"{grams:.3g} g CO2e"
+
+
+def cost_heads(tariff: Tariff) -> tuple[str, ...]:
+    """Return the titles of the columns of cost that the prices allow; idle GPU time stands apart."""
+    unit = f" ({clean(tariff.currency)})" if tariff.currency else ""
+    priced = tariff.price is not None or tariff.gpu_price is not None
+    heads = (f"COST{unit}", f"IDLE COST{unit}") if priced else ()
+    return heads if tariff.carbon is None else (*heads, "CO2e")
+
+
+def cost_cells(cost: Cost | None, tariff: Tariff) -> tuple[str, ...]:
+    """Return these columns for one cost; dashes without one."""
+    total, idle, carbon = (None, None, None) if cost is None else (cost.total, cost.idle, cost.carbon)
+    priced = tariff.price is not None or tariff.gpu_price is not None
+    cells = (money_text(total), money_text(idle)) if priced else ()
+    return cells if tariff.carbon is None else (*cells, carbon_text(carbon))
 
 
 _MANY = 1e5  # items from which the price of a million is told, since that of one has too many zeros

@@ -139,21 +139,9 @@ def _if_known(event: Event, words: str) -> str:
     return "" if event.value is None else words.format(size_text(event.value))
 
 
-def _times(event: Event) -> str:
-    return f" {count:.0f} times" if (count := _number(event, "count")) > 1 else ""
-
-
-def _remedy(event: Event) -> str:
-    return f": {remedy}" if (remedy := xid_of(_number(event)).remedy) else ""
-
-
 def _ran(event: Event) -> str:
     seconds = event.process.running_time if event.process is not None else None
     return "" if seconds is None else f" after {duration_text(seconds)}"
-
-
-def _others(event: Event) -> str:
-    return f" and {more:.0f} more" if (more := _number(event, "more")) else ""
 
 
 def _holder(event: Event) -> Parts:
@@ -167,10 +155,6 @@ def _full_in(event: Event) -> str:
         return ""
     first, last = (duration_text(_number(event, key)) for key in ("full_in_low", "full_in_high"))
     return f"; memory will be full in {first}" + (f" to {last}" if last != first else "")
-
-
-def _owner(event: Event) -> Parts:
-    return (" of ", Untrusted(str(user))) if (user := event.values.get("user")) else ()
 
 
 def _server(event: Event) -> Parts:
@@ -250,10 +234,6 @@ def _until(event: Event) -> str:
     return f" until {moment_text(until)}" if isinstance(until, (int, float)) else ""
 
 
-def _reason(event: Event) -> Parts:
-    return (": ", Untrusted(reason)) if (reason := event.values.get("reason")) else ()
-
-
 # What stands for a name in braces: a text, or several of which some are Untrusted.
 _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "gpus": lambda event: gpus_text(event.gpus),
@@ -262,7 +242,7 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "process": lambda event: process_parts(event.process),
     "note": lambda event: Untrusted(event.note or "?"),
     "job": lambda event: Untrusted(event.note or "a job"),
-    "owner": _owner,
+    "owner": lambda event: (" of ", Untrusted(str(user))) if (user := event.values.get("user")) else (),
     "server": _server,
     "number": lambda event: f"{_number(event):.0f}",
     "plural": lambda event: "" if event.value == 1 else "s",
@@ -278,14 +258,14 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "lasted": lambda event: duration_text(max(1.0, 0.0 if event.until is None else event.until - event.time)),
     "code": lambda event: f", XID {event.value:.0f}" if event.value is not None else "",
     "xid": lambda event: xid_text(_number(event)),
-    "times": _times,
-    "remedy": _remedy,
+    "times": lambda event: f" {count:.0f} times" if (count := _number(event, "count")) > 1 else "",
+    "remedy": lambda event: f": {remedy}" if (remedy := xid_of(_number(event)).remedy) else "",
     "reasons": lambda event: throttle_words(event.reasons),
     "held": lambda event: _if_known(event, ": it held {}"),
     "peak": lambda event: _if_known(event, ", peak memory {}"),
     "total": lambda event: _if_known(event, " ({})"),
     "ran": _ran,
-    "others": _others,
+    "others": lambda event: f" and {more:.0f} more" if (more := _number(event, "more")) else "",
     "holder": _holder,
     "full in": _full_in,
     "link": lambda event: link_text(event.values),
@@ -305,7 +285,7 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "told": lambda event: Untrusted(event.values.get("told", "")),
     "alerts": silence_parts,
     "until": _until,
-    "reason": _reason,
+    "reason": lambda event: (": ", Untrusted(reason)) if (reason := event.values.get("reason")) else (),
     "holding": _holding,
 }
 _SENTENCES = {

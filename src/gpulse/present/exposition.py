@@ -102,19 +102,11 @@ def exposition(snapshot: Snapshot, keys: Iterable[str] | None = None) -> list[st
     gpus = [(whole, None) for whole in snapshot.gpus]
     parts = [(part, whole) for whole in snapshot.gpus for part in whole.instances]
     named = [(gpu, labels(gpu_labels(gpu, whole))) for gpu, whole in (*gpus, *parts)]
+    identities = [(gpu_identity(gpu, whole), 1) for gpu, whole in (*gpus, *parts)]
+    up = [(labels(gpu_labels(gpu)), float(gpu.state not in DOWN)) for gpu in snapshot.gpus]
     families = [
-        Family(
-            "gpulse_gpu_info",
-            "info",
-            "What never changes of a GPU.",
-            [(gpu_identity(gpu, whole), 1) for gpu, whole in (*gpus, *parts)],
-        ),
-        Family(
-            "gpulse_gpu_up",
-            "gauge",
-            "Whether the GPU answers.",
-            [(labels(gpu_labels(gpu)), float(gpu.state not in DOWN)) for gpu in snapshot.gpus],
-        ),
+        Family("gpulse_gpu_info", "info", "What never changes of a GPU.", identities),
+        Family("gpulse_gpu_up", "gauge", "Whether the GPU answers.", up),
     ]
     chosen = GPU_METRICS if keys is None else {key: GPU_METRICS[key] for key in keys}
     families += [of_metric(metric, "gpu", named) for metric in chosen.values() if is_series(metric)]
@@ -122,6 +114,11 @@ def exposition(snapshot: Snapshot, keys: Iterable[str] | None = None) -> list[st
         host = [(snapshot.host, "")]
         families += [of_metric(metric, "host", host) for metric in HOST_METRICS.values() if is_series(metric)]
     return list(render(families))
+
+
+def single_series(rows: Iterable[tuple[str, Type, str, float | None]]) -> Iterator[Family]:
+    """Yield families with one series without labels each, from name, type, help and value; those without a value are left out."""
+    return (Family(name, kind, help, [("", value)]) for name, kind, help, value in rows if value is not None)
 
 
 def is_series(metric: Metric) -> bool:

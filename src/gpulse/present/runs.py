@@ -28,17 +28,8 @@ def runs_table(runs: Sequence[tuple[KeptRun, str]], columns: int, now: float) ->
     """Return a table of runs, each given with its state; the command takes what is left of the line."""
     rows = [("RUN", "STARTED", "TOOK", "GPUS", "SPEED", "LIMITED BY", "RESULT")]
     for run, state in runs:
-        rows.append(
-            (
-                run.short,
-                when_text(run.start, now),
-                took_text(run),
-                gpus_of(run),
-                speed_text(run),
-                limit_text(run),
-                state,
-            )
-        )
+        about = gpus_of(run), speed_text(run), limit_text(run)
+        rows.append((run.short, when_text(run.start, now), took_text(run), *about, state))
     kept = [at for at in range(len(rows[0])) if any(row[at] not in ("", DASH) for row in rows[1:])]
     lines = aligned([[row[at] for at in kept] for row in rows], right=[at == 2 for at in kept])
     room = max(width(line) for line in lines)
@@ -254,11 +245,8 @@ COMPARED = (
     *(("Utilization", "utilization", "%", 1.0), ("SM active", "sm_active", "%", 1.0)),
     *(("Tensor active", "tensor_active", "%", 1.0), ("DRAM active", "dram_active", "%", 1.0)),
     *(("Power per GPU", "power_draw", "W", 5.0), ("SM clock", "clock_sm", "MHz", 15.0)),
-    *(
-        ("Temperature", "temperature", "°C", 2.0),
-        ("PCIe in", "pcie_rx", "B/s", 1e6),
-        ("PCIe out", "pcie_tx", "B/s", 1e6),
-    ),
+    ("Temperature", "temperature", "°C", 2.0),
+    *(("PCIe in", "pcie_rx", "B/s", 1e6), ("PCIe out", "pcie_tx", "B/s", 1e6)),
     *(("NVLink in", "nvlink_rx", "B/s", 1e6), ("NVLink out", "nvlink_tx", "B/s", 1e6)),
 )
 COUNTED = {

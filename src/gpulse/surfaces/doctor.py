@@ -30,18 +30,9 @@ if TYPE_CHECKING:
 
 _STYLES = {"ok": ("good", "ok"), "note": ("label", "note"), "warn": ("warn", "warn"), "fail": ("critical", "FAIL")}
 _VARIABLES = (
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "ROCR_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ZE_AFFINITY_MASK",
-    "NVIDIA_VISIBLE_DEVICES",
-    "GPULSE_SOURCE",
-    "NO_COLOR",
-    "TERM",
-    "LANG",
-    "LC_ALL",
-)
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
+    "NVIDIA_VISIBLE_DEVICES", "GPULSE_SOURCE", "NO_COLOR", "TERM", "LANG", "LC_ALL",
+)  # fmt: skip
 _QUIET = frozenset({"pending", "skipped"})
 
 
@@ -66,19 +57,11 @@ def lines(checks: Sequence[Check], theme: Theme, columns: int) -> list[str]:
     shown: list[str] = []
     for check in checks:
         style, word = _STYLES[check.level]
-        line = (
-            Line()
-            .add(word, style, 6)
-            .add(check.about, "title", max(15, len(check.about) + 1))
-            .add(clean(check.found), "calm")
-        )
-        shown += _folded(line, theme, columns)
+        line = Line().add(word, style, 6).add(check.about, "title", max(15, len(check.about) + 1))
+        shown += _folded(line.add(clean(check.found), "calm"), theme, columns)
         if check.remedy:
-            shown += _folded(
-                Line().add("", cells=21).add(theme.glyph("→ ", "> "), "accent").add(clean(check.remedy), "label"),
-                theme,
-                columns,
-            )
+            line = Line().add("", cells=21).add(theme.glyph("→ ", "> "), "accent")
+            shown += _folded(line.add(clean(check.remedy), "label"), theme, columns)
     return shown
 
 
@@ -131,12 +114,8 @@ def _answers(snapshot: Snapshot, dropped: dict[str, int]) -> Iterator[Check]:
     for problem in snapshot.problems:
         yield Check("warn", problem.source, problem.message, problem.remedy)
     for key, count in dropped.items():
-        yield Check(
-            "warn",
-            key,
-            f"{count} impossible values were dropped.",
-            "The driver reports invalid values; updating it may help.",
-        )
+        remedy = "The driver reports invalid values; updating it may help."
+        yield Check("warn", key, f"{count} impossible values were dropped.", remedy)
 
 
 def _joined(found: list[tuple[Gpu, Check]]) -> Iterator[Check]:
@@ -152,12 +131,8 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
     about = "gpu"
     name = gpu.name or "without a name"
     if gpu.state == "lost":
-        yield Check(
-            "fail",
-            about,
-            f"{name}: {STATES[gpu.state]} (fell off the bus).",
-            "Check `dmesg | grep -i xid`; resetting the GPU or rebooting usually helps.",
-        )
+        remedy = "Check `dmesg | grep -i xid`; resetting the GPU or rebooting usually helps."
+        yield Check("fail", about, f"{name}: {STATES[gpu.state]} (fell off the bus).", remedy)
         return
     if gpu.state == "timeout":
         yield Check("fail", about, f"{name}: {STATES[gpu.state]}.", "Check `dmesg | tail`; reset the GPU or reboot.")
@@ -177,19 +152,12 @@ def _gpu(gpu: Gpu) -> Iterator[Check]:
     if low := below_maximum(gpu):
         busy = in_use(gpu)
         if busy or "pcie_width" in low:
-            yield Check(
-                "warn" if busy else "note",
-                about,
-                f"{link_text(low)}{' under load' if busy else ''}.",
-                "Reseat the card, and check the slot, its risers and the BIOS settings for the slot.",
-            )
+            text = f"{link_text(low)}{' under load' if busy else ''}."
+            remedy = "Reseat the card, and check the slot, its risers and the BIOS settings for the slot."
+            yield Check("warn" if busy else "note", about, text, remedy)
     if gpu.persistence_mode is False:
-        yield Check(
-            "note",
-            about,
-            "persistence mode is off: the driver is loaded again for every first sample.",
-            "Keep it loaded with `sudo nvidia-smi -pm 1`.",
-        )
+        text = "persistence mode is off: the driver is loaded again for every first sample."
+        yield Check("note", about, text, "Keep it loaded with `sudo nvidia-smi -pm 1`.")
 
 
 def _activity(gpu: Gpu) -> str:

@@ -9,7 +9,7 @@ from ..analysis.cost import usage_cost
 from ..errors import UsageError
 from ..model.codec import time_text
 from ..present.cells import DASH, energy_text, period_text, quantity_text
-from ..present.cost import carbon_text, money_text
+from ..present.cost import cost_cells, cost_heads
 from ..present.html import cell, escape, table
 from ..present.text import aligned, clean
 from ..store.history import HistoryReader
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.accounting import AccountEntry
+    from ..analysis.cost import Cost
     from ..model.serving import Tariff
 
 _NOBODY = {"unused": "(not used)", "unknown": "(unknown)"}
@@ -79,26 +80,24 @@ def plain_rows(found: Accounting, tariff: Tariff) -> list[dict[str, Any]]:
             "share": entry.share,
             "busy_hours": entry.busy_hours,
             "idle_hours": entry.idle_hours,
-            **_whole(found, entry),
+            **({} if found.owned else {key: getattr(entry, key) for key in ("capacity_hours", "unused_hours")}),
             "memory_gib_hours": entry.memory_hours,
             "memory_most": entry.memory_most,
             "energy": entry.energy,
-            **_cost(entry, tariff),
+            **_plain_cost(entry, tariff),
             "processes": entry.processes,
         }
         for entry in found.entries
     ]
 
 
-def _whole(found: Accounting, entry: AccountEntry) -> dict[str, float | None]:
-    if found.owned:
-        return {}
-    return {"capacity_hours": entry.capacity_hours, "unused_hours": entry.unused_hours}
+def _cost(entry: AccountEntry, tariff: Tariff) -> Cost | None:
+    return usage_cost(entry, tariff) if entry.kind == "used" else None
 
 
-def _cost(entry: AccountEntry, tariff: Tariff) -> dict[str, float | None]:
-    cost = usage_cost(entry, tariff) if entry.kind == "used" else None
+def _plain_cost(entry: AccountEntry, tariff: Tariff) -> dict[str, float | None]:
     names = (("cost", "total"), ("idle_cost", "idle"), ("carbon", "carbon")) if tariff else ()
+    cost = _cost(entry, tariff)
     return {key: None if cost is None else getattr(cost, name) for key, name in names}
 
 
@@ -147,15 +146,9 @@ def notes(found: Accounting) -> list[str]:
 
 
 def _table(found: Accounting, tariff: Tariff) -> list[Sequence[str]]:
-    unit = f" ({clean(tariff.currency)})" if tariff.currency else ""
-    priced = tariff.price is not None or tariff.gpu_price is not None
-    costs = (
-        *((f"COST{unit}", f"IDLE COST{unit}") if priced else ()),
-        *(("CO2e",) if tariff.carbon is not None else ()),
-    )
     whole = () if found.owned else ("UNUSED", "CAPACITY")
     heads = (*map(str.upper, found.by), "GPU HOURS", "SHARE", "BUSY HOURS", "IDLE HOURS", *whole)
-    rows: list[Sequence[str]] = [(*heads, "GiB HOURS", "LARGEST", "ENERGY (est.)", *costs, "PROCESSES")]
+    rows: list[Sequence[str]] = [(*heads, "GiB HOURS", "LARGEST", "ENERGY (est.)", *cost_heads(tariff), "PROCESSES")]
     total = found.total
     total.capacity_hours, total.unused_hours = found.capacity_hours, found.unused_hours
     names = ("total", *("" for _ in found.by[1:]))
@@ -178,11 +171,7 @@ def _figures(found: Accounting, entry: AccountEntry, tariff: Tariff) -> list[str
     cells += [] if found.owned else [_hours(entry.unused_hours), _hours(entry.capacity_hours)]
     memory = DASH if entry.memory_hours is None else f"{entry.memory_hours:,.1f}"
     cells += [memory, quantity_text("B", entry.memory_most), energy_text(entry.energy)]
-    costs = _cost(entry, tariff)
-    if tariff.price is not None or tariff.gpu_price is not None:
-        cells += [money_text(costs["cost"]), money_text(costs["idle_cost"])]
-    cells += [carbon_text(costs["carbon"])] if tariff.carbon is not None else []
-    return [*cells, str(entry.processes) if entry.kind == "used" else DASH]
+    return [*cells, *cost_cells(_cost(entry, tariff), tariff), str(entry.processes) if entry.kind == "used" else DASH]
 
 
 def _hours(hours: float | None) -> str:

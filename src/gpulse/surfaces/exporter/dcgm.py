@@ -213,13 +213,8 @@ def _labels(gpu: Gpu, whole: Gpu | None, snapshot: Snapshot, owned: Owners) -> s
     device = None if number is None else f"nvidia{number}"
     driver = card.driver_version or snapshot.driver.get("version")
     pairs = [
-        *(
-            ("gpu", number),
-            ("UUID", card.uuid),
-            ("pci_bus_id", card.pci_bus_id),
-            ("device", device),
-            ("modelName", card.name),
-        ),
+        *(("gpu", number), ("UUID", card.uuid), ("pci_bus_id", card.pci_bus_id)),
+        *(("device", device), ("modelName", card.name)),
         *instance,
         *(("Hostname", host), ("hostname", host)),  # renamed in 2026: dashboards use either name
         ("DCGM_FI_DRIVER_VERSION", driver),

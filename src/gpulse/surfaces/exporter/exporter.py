@@ -7,7 +7,7 @@ import time
 
 from ..._version import __version__
 from ...model.select import Wanted
-from ...present.exposition import Family, labels, readable, render
+from ...present.exposition import Family, labels, readable, render, single_series
 from .families import (
     PROCESS_WANTED,
     WANTED,
@@ -161,23 +161,18 @@ class Exporter:
 
     def _own(self) -> Iterator[Family]:
         """Yield the series about the server itself."""
-        latest, cpu = self._latest, time.process_time()
+        at = None if self._latest is None else self._latest.time
         version = labels([("version", __version__)])
         yield Family("gpulse_build_info", "info", "Version of gpulse.", [(version, 1)])
-        yield Family("gpulse_up", "gauge", "Whether a sample has been taken.", [("", float(latest is not None))])
-        yield Family("gpulse_samples_total", "counter", "Number of samples taken.", [("", self._counters.samples)])
-        if latest is not None:
-            when = "Time of the last sample, in seconds since 1970."
-            yield Family("gpulse_last_sample_timestamp_seconds", "gauge", when, [("", latest.time)])
-        if self._sampling is not None:
-            took = "Duration of the last sample."
-            yield Family("gpulse_sample_duration_seconds", "gauge", took, [("", self._sampling)])
-        if self._made is not None:
-            took = "Time to render the last page; cached pages do not count."
-            yield Family("gpulse_scrape_duration_seconds", "gauge", took, [("", self._made)])
-        yield Family("process_cpu_seconds_total", "counter", "CPU time of the server.", [("", cpu)])
-        if (memory := _resident()) is not None:
-            yield Family("process_resident_memory_bytes", "gauge", "Resident memory of the server.", [("", memory)])
+        yield from single_series((
+            ("gpulse_up", "gauge", "Whether a sample has been taken.", float(at is not None)),
+            ("gpulse_samples_total", "counter", "Number of samples taken.", self._counters.samples),
+            ("gpulse_last_sample_timestamp_seconds", "gauge", "Time of the last sample, in seconds since 1970.", at),
+            ("gpulse_sample_duration_seconds", "gauge", "Duration of the last sample.", self._sampling),
+            ("gpulse_scrape_duration_seconds", "gauge", "Time to render the last page; cached pages do not count.", self._made),
+            ("process_cpu_seconds_total", "counter", "CPU time of the server.", time.process_time()),
+            ("process_resident_memory_bytes", "gauge", "Resident memory of the server.", _resident()),
+        ))  # fmt: skip
 
 
 def _share(parameters: list[str]) -> float:

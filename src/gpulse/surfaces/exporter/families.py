@@ -231,7 +231,8 @@ def gpu_families(
     snapshot: Snapshot, counters: Counters, processes: bool, owned: Owners, details: Collection[str] = ()
 ) -> Iterator[Family]:
     """Yield the families of GPUs, with these details. A lost or silent GPU only has `up` and its XIDs, which may tell why."""
-    there = _distinct(Member(*owner, owned) for owner in owners(snapshot))
+    known = (Member(*owner, owned) for owner in owners(snapshot))
+    there = list({labels(member.plain): member for member in known}.values())  # duplicate series would be rejected
     members = [member for member in there if (member.whole or member.gpu).state not in DOWN]
     named = [(member.gpu, member.text) for member in members]
     identities = ((gpu_identity(member.gpu, member.whole), 1) for member in members)
@@ -313,11 +314,6 @@ def gap_family(counters: Counters) -> Family:
     help = "Requested values that are missing in the sample, by reason."
     samples = [(labels([("metric", key), ("reason", gap)]), n) for (key, gap), n in sorted(counters.gaps.items())]
     return Family("gpulse_gaps_total", "counter", help, samples)
-
-
-def _distinct(members: Iterable[Member]) -> list[Member]:
-    """Return each GPU once: Prometheus rejects a page with duplicate series."""
-    return list({labels(member.plain): member for member in members}.values())
 
 
 def _grown(members: list[Member], counters: Counters) -> Iterator[Family]:

@@ -14,7 +14,7 @@ import time
 from ..._version import __version__
 from ...delivery.post import Poster, masked
 from ...errors import GpulseError
-from ...present.exposition import Family, labels
+from ...present.exposition import Family, labels, single_series
 from ...queue_worker import QueueWorker
 from ...sinks.base import load
 
@@ -146,21 +146,18 @@ class RemoteWrite(QueueWorker):
 
     def families(self) -> Iterator[Family]:
         """Yield the series about pushing itself."""
-        help = "Samples the receiver has taken."
-        yield Family("gpulse_remote_write_samples_total", "counter", help, [("", self._sent)])
-        help = "Requests the receiver has taken."
-        yield Family("gpulse_remote_write_requests_total", "counter", help, [("", self._requests)])
         lost = [(labels([("reason", reason)]), count) for reason, count in self._lost.items()]
         help = "Samples never sent: refused by the receiver, buffer full, or not writable to disk."
         yield Family("gpulse_remote_write_dropped_samples_total", "counter", help, lost)
-        help = "Requests that failed and are tried again."
-        yield Family("gpulse_remote_write_retries_total", "counter", help, [("", self._retries)])
-        help = "Requests that wait on disk."
-        yield Family("gpulse_remote_write_pending_requests", "gauge", help, [("", self._spool.waiting)])
-        yield Family("gpulse_remote_write_pending_bytes", "gauge", "Their size.", [("", self._spool.size)])
-        if self._success is not None:
-            help = "When the receiver last took samples, in seconds since 1970."
-            yield Family("gpulse_remote_write_last_success_timestamp_seconds", "gauge", help, [("", self._success)])
+        own = (
+            ("samples_total", "counter", "Samples the receiver has taken.", self._sent),
+            ("requests_total", "counter", "Requests the receiver has taken.", self._requests),
+            ("retries_total", "counter", "Requests that failed and are tried again.", self._retries),
+            ("pending_requests", "gauge", "Requests that wait on disk.", self._spool.waiting),
+            ("pending_bytes", "gauge", "Their size.", self._spool.size),
+            ("last_success_timestamp_seconds", "gauge", "When the receiver last took samples, in seconds since 1970.", self._success),
+        )  # fmt: skip
+        yield from single_series((f"gpulse_remote_write_{name}", *rest) for name, *rest in own)
 
     def _send_all(self) -> None:
         pause = self._first_pause
@@ -251,17 +248,16 @@ class Encoder:
 
     def _encoded(self, name: str, text: str) -> bytes:
         """Return the labels of a series, sorted by name; empty ones are left out, as the protocol wants it."""
-        own = {key: re.sub(r"\\.", _unescaped, value) for key, value in _LABEL.findall(text)}
+        own = {
+            key: re.sub(r"\\.", lambda match: _ESCAPED.get(match[0], match[0]), value)
+            for key, value in _LABEL.findall(text)
+        }
         pairs = {**self._labels, **own, "__name__": name}
         return b"".join(
             _message(1, _message(1, key.encode()) + _message(2, _bytes(value)))
             for key, value in sorted(pairs.items())
             if value
         )
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    return _ESCAPED.get(match[0], match[0])
 
 
 def _bytes(value: str) -> bytes:

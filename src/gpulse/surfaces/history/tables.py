@@ -17,7 +17,7 @@ from ...present.cells import (
     value_text,
     zone_text,
 )
-from ...present.cost import carbon_text, money_text
+from ...present.cost import cost_cells, cost_heads
 from ...present.events import event_text, lasted_text
 from ...present.text import aligned, clean
 from ...present.words import product_name
@@ -76,22 +76,9 @@ def usage_table(usage: Sequence[Usage], by: str, tariff: Tariff | None = None) -
     ]
     rows += [_used(use, parted) for use in usage]
     if tariff:
-        rows = [(*row, *more) for row, more in zip(rows, _costs(usage, tariff), strict=True)]
+        costs = [cost_heads(tariff), *(cost_cells(usage_cost(use, tariff), tariff) for use in usage)]
+        rows = [(*row, *more) for row, more in zip(rows, costs, strict=True)]
     return aligned(rows, left=1)
-
-
-def _costs(usage: Sequence[Usage], tariff: Tariff) -> list[tuple[str, ...]]:
-    """Return the columns of cost that the prices allow, the header first; idle GPU time stands apart."""
-    unit = f" ({clean(tariff.currency)})" if tariff.currency else ""
-    priced = tariff.price is not None or tariff.gpu_price is not None
-    header = (f"COST{unit}", f"IDLE COST{unit}") if priced else ()
-    rows = [(*header, "CO2e") if tariff.carbon is not None else header]
-    for use in usage:
-        cost = usage_cost(use, tariff)
-        assert cost is not None
-        cells = (money_text(cost.total), money_text(cost.idle)) if priced else ()
-        rows.append((*cells, carbon_text(cost.carbon)) if tariff.carbon is not None else cells)
-    return rows
 
 
 def _used(use: Usage, parted: bool) -> tuple[str, ...]:
@@ -120,14 +107,8 @@ def _process(answer: HistoryAnswer, row: Mapping[str, Any]) -> Sequence[str]:
     days = moment_text(answer.asked.start)[:10] != moment_text(answer.asked.end)[:10]
     times = (moment_text(row[key]) if days else clock_text(row[key]) for key in ("first", "last"))
     texts = [clean(row[key] or DASH) for key in ("job", "ended", "command")]
-    return (
-        clean(row["user"] or DASH),
-        str(row["pid"]),
-        row["gpus"],
-        *times,
-        quantity_text("B", row["memory_most"]),
-        *texts,
-    )
+    most = quantity_text("B", row["memory_most"])
+    return (clean(row["user"] or DASH), str(row["pid"]), row["gpus"], *times, most, *texts)
 
 
 def process_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:

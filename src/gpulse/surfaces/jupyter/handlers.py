@@ -142,12 +142,9 @@ class KernelsHandler(QuestionHandler):
             sessions.setdefault((session.get("kernel") or {}).get("id", ""), session)
         found = await ensure_async(self.kernel_manager.list_kernels())
         pids = kernel_pids(self.kernel_manager)
-        return [
-            Kernel.from_jupyter(
-                one, sessions.get(one["id"]), pids.get(one["id"]), elsewhere(self.kernel_manager, one["id"])
-            )
-            for one in found
-        ]
+        where = {one["id"]: elsewhere(self.kernel_manager, one["id"]) for one in found}
+        ids = [(one, one["id"]) for one in found]
+        return [Kernel.from_jupyter(one, sessions.get(id), pids.get(id), where[id]) for one, id in ids]
 
 
 class CellsHandler(KernelsHandler):
@@ -296,9 +293,8 @@ def elsewhere(manager: Any, id: str) -> str | None:
         started = type(kernel.provisioner).__name__
     except (KeyError, AttributeError, web.HTTPError):
         return None
-    return (
-        None if _pid(manager, id) is not None else f"where {started} started it, which names no process on this machine"
-    )
+    known = _pid(manager, id) is not None
+    return None if known else f"where {started} started it, which names no process on this machine"
 
 
 class GpulseExtension(ExtensionApp):  # type: ignore[misc]
@@ -343,14 +339,9 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
 
     def initialize_handlers(self) -> None:
         """Serve each machine under its own path."""
-        self.handlers.extend(
-            [
-                (r"/gpulse/api/(demo/)?stream", StreamHandler),
-                (r"/gpulse/api/(demo/)?kernels", KernelsHandler),
-                (r"/gpulse/api/(demo/)?cells", CellsHandler),
-                (r"/gpulse/api/(demo/)?([a-z-]+)", QuestionHandler),
-            ]
-        )
+        for path, handler in (("stream", StreamHandler), ("kernels", KernelsHandler), ("cells", CellsHandler)):
+            self.handlers.append((rf"/gpulse/api/(demo/)?{path}", handler))
+        self.handlers.append((r"/gpulse/api/(demo/)?([a-z-]+)", QuestionHandler))
 
     async def stop_extension(self) -> None:
         """Stop sampling."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
     from ...model.stacks import CodeLine, Frame, Frames
-    from ...model.verdict import Budget, Diagnosis, Verdict
+    from ...model.verdict import Budget, Diagnosis
     from ...monitor.measurement import Measurement
 
 _MOST = 2000  # samples; for longer cells every second one is dropped, repeatedly
@@ -156,7 +156,9 @@ def cell_notes(
         return own_lines(gpus), []
     found = tally.diagnosis(gpus)
     lines = code_notes(code, sum(run.elapsed for run in runs))
-    told = [" ".join([line(one), *_first_advice(one, bool(lines))]) for one in found if one.key not in QUIET]
+    hidden = advice_text("profile_host") if lines else None  # not to find the lines of code that are told below it
+    first = ((one, advice(one)[:1]) for one in found if one.key not in QUIET)
+    told = [" ".join([line(one), *(text for text in texts if text != hidden)]) for one, texts in first]
     return [*told, *lines, *own_lines(gpus)], times(found)
 
 
@@ -164,11 +166,6 @@ def code_notes(code: Sequence[CodeLine], seconds: float) -> list[str]:
     """Return at which lines of code the GPU waited within `seconds`, and what to change there; nothing if it hardly did."""
     sentence = code_sentence(code, seconds)
     return [f"{sentence} {code_advice(code[0])}", *advised(code)[1:]] if sentence else []
-
-
-def _first_advice(verdict: Verdict, lines_known: bool) -> list[str]:
-    """Return the first advice on a verdict, but not to find the lines of code that are told below it."""
-    return [text for text in advice(verdict)[:1] if not lines_known or text != advice_text("profile_host")]
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str]) -> str:
@@ -199,12 +196,12 @@ class CellCode:
         if number is None:
             return []
         height = len((getattr(result.info, "transformed_cell", None) or "").splitlines()) // self._copies
-        found = []
+        cell, found = f"In [{number}]", []
         for frames, (waited, computed) in self._stacks().items():
-            named = tuple(_named(frame, compiler) for frame in frames)
-            if any(frame.file == _cell(number) for frame in named):
+            named = tuple(frame._replace(file=_name(frame.file, compiler)) for frame in frames)
+            if any(frame.file == cell for frame in named):
                 known = self._before.get(frames, (0.0, 0.0))
-                once = tuple(_once(frame, _cell(number), height) for frame in named)
+                once = tuple(_once(frame, height) if height and frame.file == cell else frame for frame in named)
                 found.append((once, max(0.0, waited - known[0]), max(0.0, computed - known[1])))
         return [*code_lines(found)]
 
@@ -218,20 +215,12 @@ def named_lines(lines: Iterable[CodeLine], compiler: Any) -> list[CodeLine]:
     return [line._replace(file=_name(line.file, compiler)) for line in lines]
 
 
-def _named(frame: Frame, compiler: Any) -> Frame:
-    return frame._replace(file=_name(frame.file, compiler))
-
-
 def _name(file: str, compiler: Any) -> str:
     """Return "In [3]" for the file that the shell compiled that cell as, other files unchanged."""
     known = compiler.format_code_name(file)
     return file if known is None else known[1].replace("In[", "In [")
 
 
-def _cell(number: int) -> str:
-    return f"In [{number}]"
-
-
-def _once(frame: Frame, cell: str, height: int) -> Frame:
+def _once(frame: Frame, height: int) -> Frame:
     """Return a frame of a repeated cell at its line of the text that is written once."""
-    return frame._replace(line=(frame.line - 1) % height + 1) if height and frame.file == cell else frame
+    return frame._replace(line=(frame.line - 1) % height + 1)

@@ -60,14 +60,9 @@ def _cost_per(run: Run, count: float) -> float | None:
 
 
 def _per_second(name: str) -> Figure:
-    figure = attrgetter(f"summary.{name}_per_second")
-    return (
-        f"{name.capitalize()} per second",
-        figure,
-        lambda rate: f"{rate_text(rate)}/s",
-        f"train/{name}_per_second",
-        0.0,
-    )
+    key = f"{name}_per_second"
+    figure, title = attrgetter(f"summary.{key}"), f"{name.capitalize()} per second"
+    return title, figure, lambda rate: f"{rate_text(rate)}/s", f"train/{key}", 0.0
 
 
 def _mean(title: str, key: str, unit: str, floor: float) -> Figure:

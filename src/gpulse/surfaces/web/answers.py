@@ -47,13 +47,9 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 def packed(scope: Scope, data: bytes, kind: str = "application/json") -> Response:
     """Return bytes as an answer, with gzip where the client takes it; large ones take time, so call it in a worker thread."""
-    more = {
-        "content-type": kind,
-        "vary": "Accept-Encoding",
-    }  # as a header: old versions of starlette add a charset to a media type
+    # as a header: old versions of starlette add a charset to a media type
+    more = {"content-type": kind, "vary": "Accept-Encoding"}
     if len(data) > _WORTH and takes_gzip(scope):
-        import gzip
-
         data = gzip.compress(data, 5, mtime=0)
         more["content-encoding"] = "gzip"
     return Response(data, 200, more)

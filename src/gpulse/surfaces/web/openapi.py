@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from ..._version import __version__
 from ...live import api, fleet_api
-from ...live.wire import catalog, compact
+from ...live.wire import catalog
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ...model.codec import STATES, object_schema, reading_schema
 from ...model.fleet import HOST_STATES
@@ -217,16 +217,14 @@ _FLEET_OTHERS = {path: _OTHERS[path] for path in ("/healthz", "/readyz")} | {"/a
     "New values of all machines as server-sent events: fleet, problems, hole.", "text", (*_ALWAYS, 503), "text/event-stream")}}  # fmt: skip
 
 
-def _answer(asked: api.ApiRequest, given: Mapping[str, Any]) -> bytes:
-    return compact(document(QUESTIONS))
+def _with_document(questions: Sequence[api.Question], *about: Any) -> tuple[api.Question, ...]:
+    """Return questions and the one for the document of all of them."""
+    own = api.Question("/api/openapi.json", "This document.", lambda *_: document(found, *about), "OpenAPI")
+    found = (*questions, own)
+    return found
 
 
-def _fleet_answer(asked: Any, given: Mapping[str, Any]) -> bytes:
-    return compact(document(FLEET_QUESTIONS, "GPUs of many machines: current values and history.", _FLEET_OTHERS))
-
-
-QUESTIONS = (*api.QUESTIONS, api.Question("/api/openapi.json", "This document.", _answer, "OpenAPI"))
-FLEET_QUESTIONS = (
-    *fleet_api.FLEET_QUESTIONS,
-    api.Question("/api/openapi.json", "This document.", _fleet_answer, "OpenAPI"),
+QUESTIONS = _with_document(api.QUESTIONS)
+FLEET_QUESTIONS = _with_document(
+    fleet_api.FLEET_QUESTIONS, "GPUs of many machines: current values and history.", _FLEET_OTHERS
 )
