@@ -212,9 +212,13 @@ class DemoFeed(PollingFeed):
     def _poll(self, fleet: Fleet, names: dict[str, int]) -> None:
         from ..model.select import EVERYTHING
         from ..sampling.sampler import Sampler
+        from ..sources.simulated.scenes import FLEET_SCENES
         from ..sources.simulated.source import SimulatedSource
 
-        samplers = {name: Sampler(SimulatedSource(seed), EVERYTHING).open() for name, seed in names.items()}
+        samplers = {
+            name: Sampler(SimulatedSource(seed, scenes=scenes), EVERYTHING).open()
+            for (name, seed), scenes in zip(names.items(), FLEET_SCENES, strict=True)
+        }
         try:
             for _ in self._rounds():
                 for name, sampler in samplers.items():

@@ -40,6 +40,9 @@ class Alert(Value):
     text: str
     event: Event
 
+    def __hash__(self) -> int:
+        return hash((self.time, self.rule, self.state))
+
 
 class PhaseProgress(Value):
     """What a phase, or the whole run, went through since the previous sample: seconds in it, times it began, and what was counted."""
@@ -93,6 +96,9 @@ class Sample(Value):
     alerts: tuple[Alert, ...] = ()
     progress: Mapping[str, PhaseProgress] = fresh(factory=dict)
     stacks: Mapping[str, object] | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.time, self.elapsed, self.run))
 
 
 class Sink:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
-from gpulse.remote.fleet import Fleet
+from gpulse.remote.fleet import DemoFeed, Fleet
 
 _SAMPLE = Snapshot(1e9, (Gpu({"index": 0, "uuid": "GPU-1"}),), Host({"name": "box"}))
 
@@ -71,3 +73,12 @@ def test_a_sample_that_prometheus_scraped_long_ago_is_recent_while_it_is_handed_
     now[0] += 16.0
     (host,) = fleet.read().hosts
     assert (host.state, host.age) == ("stale", 71.0)
+
+
+def test_the_machines_of_the_demo_differ_in_their_load() -> None:
+    until = time.monotonic() + 20.0
+    with Fleet([DemoFeed(0.05)]) as fleet:
+        while len(hosts := [host for host in fleet.read().hosts if host.gpus]) < 3 and time.monotonic() < until:
+            time.sleep(0.02)
+    free = {host.name: sum(1 for gpu in host.gpus if not gpu.processes) for host in hosts}
+    assert free == {"gpu01": 2, "gpu02": 0, "gpu03": 6}

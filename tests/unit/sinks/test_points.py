@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import UsageError
-from gpulse.sinks.base import Means, Point, Points
+from gpulse.model.event import Event
+from gpulse.sinks.base import Alert, Means, Point, Points
 from tests.unit.samples import START, sample
 
 
@@ -76,3 +77,9 @@ def test_steps_grow_whatever_comes(moments: list[tuple[float, int | None]], by_s
     points = gathered(Points("seconds" if by_second else "train"), *((at, step, 1.0) for at, step in moments))
     steps = [point.step for point in points]
     assert steps == sorted(set(steps))
+
+
+def test_samples_and_alerts_can_be_kept_in_a_set_and_equal_ones_are_one() -> None:
+    alerts = [Alert(START, "lost", "fire", "critical", "GPU 0: lost.", Event(START, "lost")) for _ in range(2)]
+    assert len({sample(1.0, {"gpu0/power": 3.0}), sample(1.0, {"gpu0/power": 3.0}), sample(2.0, {})}) == 2
+    assert len({*alerts}) == 1

@@ -26,6 +26,7 @@ class Training(Scene):
     start = 20.0
     hum = 7.0
     profile = Profile(sm=95.0, occupancy=39.0, tensor=65.0, dram=42.0, fp32=2.4, integer=18.0)
+    ranks = 2
 
     def beats(self, seed: int) -> Sequence[Beat]:
         evaluation = Beat(3.6, 0.93, 560.0, 1860, rx=0.4e9, tx=9e6, nvlink=2e9, reasons=_CAPPED)
@@ -43,12 +44,18 @@ class Training(Scene):
         return steps
 
     def workers(self, at: float) -> Sequence[Worker]:
-        command = "torchrun --nproc-per-node=2 train.py --config configs/llama-8b.yaml --bf16 --fsdp"
+        command = f"torchrun --nproc-per-node={self.ranks} train.py --config configs/llama-8b.yaml --bf16 --fsdp"
         memory = 71_714_209_792 + self.index * 25_165_824
         return (
             Worker(31871 + self.index, "python", command, "ada", memory, started=-26.4 * _HOUR, cpu=101.0, tree_cpu=214.0,
                    children=4, host_memory=11 * GIB, owner={"job": "slurm:48213"}),
         )  # fmt: skip
+
+
+class LargeTraining(Training):
+    """The same on all GPUs of a machine."""
+
+    ranks = 8
 
 
 class Starving(Scene):
@@ -175,6 +182,8 @@ SCENES: tuple[type[Scene], ...] = (
     Hoarding,
 )  # fmt: skip
 MIXED_SCENES: tuple[type[Scene], ...] = (Training, Training, Starving, Overheating)
+# The machines of a simulated fleet, in turn: a bit of everything, one large training, and one that is mostly free.
+FLEET_SCENES = (SCENES, (LargeTraining,) * 8, (Free, Starving, Hoarding, *(Free,) * 5))
 
 
 _GIB = 1 << 30

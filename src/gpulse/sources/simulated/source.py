@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class SimulatedSource(Source):
     """A realistic machine without hardware: the same seed and clock give the same values, however often they are read.
 
-    `mixed` gives GPUs of several vendors instead of eight alike.
+    `mixed` gives GPUs of several vendors instead of eight alike, `scenes` are what the eight do.
     Time starts at `open`. `wall` is accepted for compatibility with other sources and not used.
     """
 
@@ -38,13 +38,15 @@ class SimulatedSource(Source):
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         mixed: bool = False,
+        scenes: Sequence[type[Scene]] = SCENES,
     ) -> None:
         self._mixed = mixed
+        self._scenes = scenes
         self._seed = seed
         self._clock = clock
 
     def open(self) -> None:
-        boards, scenes = (MIXED, MIXED_SCENES) if self._mixed else ((None,) * len(SCENES), SCENES)
+        boards, scenes = (MIXED, MIXED_SCENES) if self._mixed else ((None,) * len(self._scenes), self._scenes)
         stage = Stage(self._seed, self._clock, scenes)
         self.driver = {"version": DRIVER, "cuda": "13.0", "nvml": f"13.{DRIVER}"}
         self.machine = SimulatedMachine(stage)
