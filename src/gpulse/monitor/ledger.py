@@ -12,8 +12,8 @@ from contextvars import ContextVar
 from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
+from .messages import LastValues, MemoryTrail
 from .rhythm import Marks, Rhythm
-from .seldom_read import LastValues, MemoryTrail
 from .windows import Phase as Phase
 from .windows import Sharing
 from .windows import Window as Window

@@ -16,9 +16,8 @@ from ..model.stacks import StackWriter
 from ..model.visible import by_uuid
 from ..sinks.base import Sample
 from ..torch import memory_by_device, ordinals
-from .messages import HOST_CONSTANTS
+from .messages import HOST_CONSTANTS, ActivityMeans
 from .rhythm import RhythmRates
-from .seldom_read import ActivityMeans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

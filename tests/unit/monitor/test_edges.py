@@ -7,8 +7,7 @@ import pytest
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.listener import EdgeBudget
-from gpulse.monitor.messages import Request
-from gpulse.monitor.seldom_read import LastValues
+from gpulse.monitor.messages import LastValues, Request
 from tests.unit.monitor.agent_samples import Diary
 
 

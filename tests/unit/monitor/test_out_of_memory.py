@@ -10,7 +10,7 @@ import pytest
 import gpulse
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.seldom_read import MemoryTrail
+from gpulse.monitor.messages import MemoryTrail
 from tests.unit.analysis.test_out_of_memory import GIB, TORCH_211_DEMAND, TORCH_211_OTHERS
 
 
