@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from typing import Literal, TypeAlias
 
     Severity: TypeAlias = Literal["critical", "warn", "info", "good"]
-    from typing import Literal
-
     Affected: TypeAlias = Literal["program", "gpu", "link", "notice"]
 
 SEVERITIES: tuple[Severity, ...] = ("critical", "warn", "info", "good")  # the worst first

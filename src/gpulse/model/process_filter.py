@@ -106,10 +106,8 @@ def _pid(word: str) -> int:
 
 
 def _haystack(process: Process) -> str:
-    parts = map(process.get, _TEXTS)
-    return "\n".join(
-        [str(part) for part in parts if part]
-    ).lower()  # the line feed keeps a word from matching across two
+    # the line feed keeps a word from matching across two
+    return "\n".join([str(part) for part in map(process.get, _TEXTS) if part]).lower()
 
 
 def _words(text: str) -> Iterator[tuple[str, bool, bool]]:

@@ -6,14 +6,12 @@ from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, Literal, TypeAlias
 
     Role: TypeAlias = Literal["main", "thread", "worker"]
     Frames: TypeAlias = "tuple[Frame, ...]"
-    TimedStack: TypeAlias = (
-        "tuple[Frames, float, float]"  # a stack with the seconds in which the GPU waited and computed
-    )
-    from collections.abc import Iterable
+    TimedStack: TypeAlias = "tuple[Frames, float, float]"  # with the seconds in which the GPU waited and computed
 
 
 class Frame(NamedTuple):
@@ -60,13 +58,8 @@ class CodeLine(NamedTuple):
 
     def to_plain(self) -> dict[str, Any]:
         """Return the line as reports give it."""
-        return {
-            "file": self.file,
-            "line": self.line,
-            "function": self.function,
-            "waited": round(self.waited, 3),
-            "computed": round(self.computed, 3),
-        }
+        plain: dict[str, Any] = {"file": self.file, "line": self.line, "function": self.function}
+        return plain | {"waited": round(self.waited, 3), "computed": round(self.computed, 3)}
 
 
 _MOST_FRAMES = 100_000  # of one recording

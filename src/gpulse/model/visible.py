@@ -158,10 +158,8 @@ def _level_zero(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> list[Gpu]:
 
 
 _LEFT: dict[str, Callable[[Sequence[Gpu], Mapping[str, str]], list[Gpu]]] = {
-    "nvidia": _cuda,
-    "amd": _hip,
-    "intel": _level_zero,
-}
+    "nvidia": _cuda, "amd": _hip, "intel": _level_zero,
+}  # fmt: skip
 
 
 def _chosen(listed: str, find: Callable[[str], Gpu | None], twice: bool = True) -> list[Gpu]:
@@ -186,10 +184,8 @@ def _number(entry: str) -> int | None:
     """Parse a number like C's strtol: leading spaces and trailing text are ignored."""
     text = entry.lstrip()
     sign, text = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    digits = text[: len(text) - len(text.lstrip(_DIGITS))][
-        :20
-    ]  # longer numbers are not GPU indices, and int() limits the length
-    return int(sign + digits) if digits else None
+    digits = text[: len(text) - len(text.lstrip(_DIGITS))]
+    return int(sign + digits[:20]) if digits else None  # longer numbers are no indices, and int() limits the length
 
 
 def _with_uuid(gpus: Iterable[Gpu], entry: str, prefix: str) -> Gpu | None:

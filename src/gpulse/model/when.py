@@ -33,13 +33,8 @@ def stretch(
     first = (
         parse_when(start, now) if start is not None else last - (default if since is None else parse_duration(since))
     )
-    if (
-        start is not None
-        and end is not None
-        and first >= last
-        and _clock(start.strip().lower()) is not None
-        and last - _DAY < first - _DAY < last
-    ):
+    timed = start is not None and end is not None and _clock(start.strip().lower()) is not None
+    if timed and last < first < last + _DAY:
         first -= _DAY  # from 23:00 to 01:00: the night before
     if first >= last:
         raise UsageError(

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Protocol
 
-    from typing_extensions import Self
-
     class Section(Protocol):
         """A context manager that can be paused, which a generator does while its consumer runs."""
 
@@ -84,7 +82,23 @@ def _coroutine(function: Callable[..., Any], start: Start) -> Callable[..., Any]
 def _generator(function: Callable[..., Any], start: Start) -> Callable[..., Iterator[Any]]:
     def call(*arguments: Any, **named: Any) -> Any:
         with (section := start()):
-            return (yield from _Paused(function(*arguments, **named), section))
+            inner = function(*arguments, **named)
+            go_on = functools.partial(inner.send, None)
+            try:
+                while True:
+                    value = go_on()
+                    section.pause()
+                    try:
+                        go_on = functools.partial(inner.send, (yield value))
+                    except GeneratorExit:
+                        section.go_on()
+                        inner.close()
+                        raise
+                    except BaseException as error:  # noqa: BLE001  # passed on to the generator
+                        go_on = functools.partial(inner.throw, error)
+                    section.go_on()
+            except StopIteration as end:
+                return end.value
 
     return call
 
@@ -112,43 +126,3 @@ def _async_generator(function: Callable[..., Any], start: Start) -> Callable[...
                 await inner.aclose()
 
     return call
-
-
-class _Paused:
-    """A generator whose section is paused while its consumer runs."""
-
-    def __init__(self, generator: Any, section: Section) -> None:
-        self._generator = generator
-        self._section = section
-        self._paused = False  # a section begins with the first step
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, value: Any) -> Any:
-        """Run until the next yield."""
-        self._go_on()
-        return self._pause(self._generator.send(value))
-
-    def throw(self, *error: Any) -> Any:
-        """Raise inside the generator, and run until the next yield."""
-        self._go_on()
-        return self._pause(self._generator.throw(*error))
-
-    def close(self) -> None:
-        """End it early."""
-        self._go_on()
-        self._generator.close()
-
-    def _go_on(self) -> None:
-        if self._paused:
-            self._paused = False
-            self._section.go_on()
-
-    def _pause(self, result: Any) -> Any:
-        self._paused = True
-        self._section.pause()
-        return result

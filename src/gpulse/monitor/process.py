@@ -16,15 +16,10 @@ if TYPE_CHECKING:
     from .messages import Greeting
     from .monitor import Monitor
 
-_LOCAL = (
-    "LOCAL_RANK",  # torchrun, accelerate, deepspeed, Lightning
-    "SLURM_LOCALID",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "PMI_LOCAL_RANK",
-    "PALS_LOCAL_RANKID",
+_LOCAL = (  # the first is that of torchrun, accelerate, deepspeed and Lightning
+    "LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "PALS_LOCAL_RANKID",
     "FLUX_TASK_LOCAL_ID",
-)
+)  # fmt: skip
 _SIZE = ("LOCAL_WORLD_SIZE", "LOCAL_SIZE", "SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 
 

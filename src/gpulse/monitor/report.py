@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 _ACTIVITY = (("util", "utilization"), ("SM", "sm_active"), ("tensor", "tensor_active"), ("DRAM", "dram_active"))
 _SHOWN = (
-    *(key for _, key in _ACTIVITY[:3]),
+    "utilization",
+    "sm_active",
+    "tensor_active",
     "memory_used",
     "memory_total",
     "temperature",
@@ -73,11 +75,8 @@ def death_line(how: str, phase: str, step: int | None) -> str:
 def last_lines(lines: Sequence[CodeLine]) -> list[str]:
     """Return where the GPU waited in a program that was killed; `lines` are only the first few, so there is no total."""
     told = advised(lines)
-    return (
-        ["  Where the GPU waited longest, up to 15 s before the end:", *(f"    {text}" for text in told)]
-        if told
-        else []
-    )
+    title = "  Where the GPU waited longest, up to 15 s before the end:"
+    return [title, *(f"    {text}" for text in told)] if told else []
 
 
 def limits(summary: Summary) -> list[str]:

@@ -103,12 +103,8 @@ class Collector:
         now, sample = time.monotonic(), ledger.latest
         with self._lock:
             if ledger is not self._ledger:
-                self._ledger, self._at, self._reader, self._rates = (
-                    ledger,
-                    ledger.started,
-                    RhythmRates(ledger.rhythm),
-                    {},
-                )
+                self._ledger, self._at = ledger, ledger.started
+                self._reader, self._rates = RhythmRates(ledger.rhythm), {}
             if now - self._at >= _CLOSEST:
                 self._rates = self._reader.since(now - self._at)
                 self._at = now

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from .worker_stacks import WorkerStacks
 
 EVERY = 0.1  # seconds between two samples of the stacks
-_UNEVEN = (
-    0.4  # of that by which one comes early or late, so that steps of a tenth of a second are seen at all their places
-)
+_UNEVEN = 0.4  # of that by which one comes early or late, so that all places of steps that take 0.1 s are seen
 _SLIPPED = 0.001  # seconds that a sample must be late for the program to have held the interpreter's lock meanwhile
 _LATEST = 5.0  # seconds that one stack may stand for: the program may have been stopped
 _OFTEN = 15.0  # seconds between two tables of lines for those who watch

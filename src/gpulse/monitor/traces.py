@@ -81,15 +81,10 @@ def take(pid: int, folder: str) -> tuple[str, int] | None:
         return None
     plain = _read(path)
     remove(path)
-    if (
-        plain is None
-        or not isinstance(number := plain.get("id"), str)
-        or not isinstance(steps := plain.get("steps"), int)
-    ):
+    number, steps, asked = (None if plain is None else plain.get(key) for key in ("id", "steps", "time"))
+    if not isinstance(number, str) or not isinstance(steps, int) or not isinstance(asked, (int, float)):
         return None
-    asked = plain.get("time")
-    fresh = isinstance(asked, (int, float)) and abs(time.time() - asked) < _OLD
-    return (number[:64], steps) if fresh and 1 <= steps <= MOST_STEPS else None
+    return (number[:64], steps) if abs(time.time() - asked) < _OLD and 1 <= steps <= MOST_STEPS else None
 
 
 def reply(pid: int, folder: str, number: str, state: str, **more: str) -> None:

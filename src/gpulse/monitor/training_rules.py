@@ -56,13 +56,13 @@ class TrainingRules:
     def __init__(self, environ: Mapping[str, str] | None = None, explain: Explain | None = None) -> None:
         table, hang = _table(os.environ if environ is None else environ)
         rules = [*rules_from(table), *([Hanging()] if hang else [])]
-        self._book = RuleSet(rules, lambda name, error: None, explain)
+        self._rule_set = RuleSet(rules, lambda name, error: None, explain)
         self._at = float("-inf")
 
     @property
     def wanted(self) -> Wanted:
         """What has to be read for the rules; not the command lines of processes, which only tell servers apart."""
-        return self._book.wanted.without_commands()
+        return self._rule_set.wanted.without_commands()
 
     def observe(self, at: float, snapshot: Snapshot) -> list[Event]:
         """Return the alerts that fired or cleared, one for all GPUs that the same happened to; `at` is a monotonic time."""
@@ -70,12 +70,11 @@ class TrainingRules:
         if at - self._at < _OFTEN or any(gpu.gaps.get("processes") == "skipped" for gpu in snapshot.gpus):
             return []
         self._at = at
-        turned = [transition.event for transition in self._book.observe(snapshot)]
+        turned = [transition.event for transition in self._rule_set.observe(snapshot)]
         lost = {event.uuids for event in turned if event.rule == "lost"}
-        lost |= {(alert.uuid,) for alert in self._book.active if alert.rule == "lost"}
-        return _merged(
-            event for event in turned if event.rule != "xid" or event.uuids not in lost
-        )  # lost names its XID
+        lost |= {(alert.uuid,) for alert in self._rule_set.active if alert.rule == "lost"}
+        # an alert that a GPU is lost names its XID
+        return _merged(event for event in turned if event.rule != "xid" or event.uuids not in lost)
 
 
 def _table(environ: Mapping[str, str]) -> tuple[dict[str, Any], bool]:
@@ -185,8 +184,5 @@ def _laggard_text(one: Laggard) -> str:
     place = f"pid {one.pid}" if one.pid is not None else ""
     place += f" on {one.node}" if one.node else ""
     name = f"rank {one.rank}" + (f" ({place})" if place else "") if one.rank is not None else place
-    return (
-        f"{name} is at {one.collective} {one.done}, others at {one.others}"
-        if one.collective
-        else f"{name} does not respond"
-    )
+    told = f"is at {one.collective} {one.done}, others at {one.others}" if one.collective else "does not respond"
+    return f"{name} {told}"

@@ -10,20 +10,18 @@ from ..analysis.own_use import energy_share, tells_processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from typing import Any, TypeVar
 
+    from ..analysis.energy import Parts
+    from ..analysis.own_use import EnergyShare
     from ..analysis.tally import Tally
+    from ..model.catalog import Gpu
     from .ledger import Ledger
     from .messages import AgentSample
     from .monitor import Monitor
 
     F = TypeVar("F", bound=Callable[..., Any])
-    from collections.abc import Collection
-
-    from ..analysis.energy import Parts
-    from ..analysis.own_use import EnergyShare
-    from ..model.catalog import Gpu
 
 BRIEF = 0.1  # seconds: the activity counters do not latch faster, so nothing can be measured in a shorter window
 _MOST_SPANS = 256  # closed windows of one phase that are kept apart until the next sample; more are merged

@@ -25,14 +25,8 @@ _UNREAD = frozenset({
 })  # fmt: skip
 _SECRET = frozenset({"unique_id", "serial_number", "serial-number", "product_number"})
 _SECRET_TAGS = (
-    b"uuid",
-    b"serial",
-    b"process_name",
-    b"board_id",
-    b"gpu_part_number",
-    b"chassis_serial_number",
-    b"gpu_guid",
-)
+    b"uuid", b"serial", b"process_name", b"board_id", b"gpu_part_number", b"chassis_serial_number", b"gpu_guid",
+)  # fmt: skip
 _IDENTITY = ("uevent", "vendor", "device", "revision", "class", "subsystem_vendor", "subsystem_device", "power/runtime_status",
              "current_link_speed", "current_link_width", "max_link_speed", "max_link_width")  # fmt: skip
 _FOLDERS = (
@@ -44,12 +38,10 @@ _MACHINE = (
     *("etc/nv_tegra_release", *(f"sys/devices/{place}/load" for place in _LOADS)),
 )
 _TREES = (
-    "sys/class/kfd/kfd/topology/nodes",
-    "sys/class/kfd/kfd/proc",
-    "sys/class/devfreq",
-    "sys/class/thermal",
+    *("sys/class/kfd/kfd/topology/nodes", "sys/class/kfd/kfd/proc", "sys/class/devfreq", "sys/class/thermal"),
     "sys/bus/i2c/drivers/ina3221",
 )
+_CLIENT_LINES = (b"drm-", b"pdev", b"pasid", b"vram mem", b"gtt mem", b"cpu mem")
 _DEEPEST = 6
 
 
@@ -97,10 +89,8 @@ class Capture:
             return
         asleep = read_text(f"{self._root}/{device}/power/runtime_status", 64) in ("suspended", "suspending")
         self.cards.append(f"{card.rsplit('/', 1)[-1]} ({driver}{', asleep' if asleep else ''})")
-        paths = (
-            [f"{device}/{name}" for name in _IDENTITY] if asleep else [*self._below(card, 0), *self._below(device, 0)]
-        )
-        for path in paths:
+        identity = [f"{device}/{name}" for name in _IDENTITY]
+        for path in identity if asleep else [*self._below(card, 0), *self._below(device, 0)]:
             self._copy(path)
 
     def _below(self, folder: str, depth: int, anything: bool = False) -> Iterator[str]:
@@ -110,16 +100,10 @@ class Capture:
             whole = f"{self._root}/{path}"
             if os.path.isfile(whole):
                 yield path
-            elif (
-                depth < _DEEPEST
-                and (anything or name.startswith(_FOLDERS))
-                and self._enters(whole, anything and depth == 0)
-            ):
+                continue
+            followed = (anything and depth == 0) or not os.path.islink(whole)
+            if depth < _DEEPEST and (anything or name.startswith(_FOLDERS)) and followed and os.path.isdir(whole):
                 yield from self._below(path, depth + 1, anything)
-
-    @staticmethod
-    def _enters(folder: str, follow: bool) -> bool:
-        return os.path.isdir(folder) and (follow or not os.path.islink(folder))
 
     def _copy(self, path: str) -> None:
         name = path.rsplit("/", 1)[-1]
@@ -144,11 +128,9 @@ class Capture:
 
     def _property(self, line: bytes) -> bytes:
         word, _, number = line.partition(b" ")
-        return (
-            b"unique_id " + str(int(self._masked(b"%x" % int(number)), 16)).encode()
-            if word == b"unique_id" and number.isdigit() and int(number)
-            else line
-        )
+        if word != b"unique_id" or not number.isdigit() or not int(number):
+            return line
+        return b"unique_id %d" % int(self._masked(b"%x" % int(number)), 16)
 
     def _masked(self, content: bytes) -> bytes:
         """Replace a number by another of its own, the same wherever it appears, so that files still belong together."""
@@ -166,11 +148,7 @@ class Capture:
                 target = link(f"{self._root}/proc/{pid}/fd/{number}")
                 if target.startswith(("/dev/dri/", "/dev/accel/")):
                     content = read_bytes(f"{self._root}/proc/{pid}/fdinfo/{number}", _MOST) or b""
-                    kept = [
-                        line
-                        for line in content.split(b"\n")
-                        if line.startswith((b"drm-", b"pdev", b"pasid", b"vram mem", b"gtt mem", b"cpu mem"))
-                    ]
+                    kept = [line for line in content.split(b"\n") if line.startswith(_CLIENT_LINES)]
                     self._write(f"proc/{pid}/fdinfo/{number}", b"\n".join([*kept, b""]))
 
 

@@ -46,11 +46,8 @@ def owner_of(cgroup: str, environ: dict[str, str]) -> dict[str, str]:
     elif found := _LXC.search(cgroup):
         owner["container"] = found[1]
     if found := _POD.search(cgroup):
-        owner["pod"] = (
-            environ.get("POD_NAME")
-            or (environ.get("HOSTNAME", "") if "KUBERNETES_SERVICE_HOST" in environ else "")
-            or found[1].replace("_", "-")
-        )
+        host = environ.get("HOSTNAME", "") if "KUBERNETES_SERVICE_HOST" in environ else ""
+        owner["pod"] = environ.get("POD_NAME") or host or found[1].replace("_", "-")
     if found := _SLURM.search(cgroup):
         owner["job"] = f"slurm:{found[1]}"
     else:

@@ -24,19 +24,9 @@ if TYPE_CHECKING:
 _IDENTITY = frozenset({"index", "uuid", "name", "vendor", "serial", "driver_version"})
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
 KEYS = _IDENTITY | {
-    *(
-        "utilization",
-        "memory_used",
-        "memory_total",
-        "memory_free",
-        "memory_unified",
-        "temperature",
-        "temperature_limit",
-    ),
-    *("power_draw", "fan_speed", "clock_sm", "clock_graphics", "clock_sm_max"),
-}
-
-
+    "utilization", "memory_used", "memory_total", "memory_free", "memory_unified", "temperature", "temperature_limit", "power_draw",
+    "fan_speed", "clock_sm", "clock_graphics", "clock_sm_max",
+}  # fmt: skip
 _LOADS = (
     "/sys/devices/platform/gpu.0/load",
     "/sys/devices/gpu.0/load",

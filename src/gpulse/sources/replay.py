@@ -228,9 +228,7 @@ class Player:
         with self._lock:
             place = self._frames.at(moment)
             self._go_on_from(max(0.0, min(moment, self._frames.times[-1])))
-            self._place = (
-                place - 1 if self._speed is None and not self._paused else place
-            )  # the next call advances by one sample
+            self._place = place - (self._speed is None and not self._paused)  # the next call advances by one sample
 
     def change_speed(self, steps: int) -> None:
         """Change the speed by this number of steps in SPEEDS; beyond the fastest, every sample is played."""

@@ -106,16 +106,11 @@ TOOLS = {
     "machine": "password",  # a line of ~/.netrc
     "identified": "by",  # SQL
 }
-SETTERS = frozenset(
-    {"set", "modify", "config", "--set", "--add", "--global", "setenv"}
-)  # followed by a name and a value
+SETTERS = _set("set modify config --set --add --global setenv")  # followed by a name and a value
 ECHOES = frozenset({"echo", "printf"})
 READERS = frozenset({"chpasswd", "--with-token", "-S"})  # read a secret from standard input, as all that ends in -stdin
-WEBHOOKS = (
-    "hooks.slack.com/services/",
-    "/api/webhooks/",
-    "api.telegram.org/bot",
-)  # the rest of such an address is a key
+# the rest of such an address is a key
+WEBHOOKS = ("hooks.slack.com/services/", "/api/webhooks/", "api.telegram.org/bot")
 
 
 def name_of_secret(name: str, value: str) -> bool:

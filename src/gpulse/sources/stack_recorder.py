@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 RATE = 200  # samples per second, at most; py-spy draws the time to the next at random
 _FIRST_RATE, _SLOWEST = 50.0, 10.0
 _BUDGET = 0.05  # of a core: a process with many threads is sampled less often
-_FIRST = (
-    2.0  # seconds of the first piece, after which it is known what a sample costs and whether there are workers to read
-)
+_FIRST = 2.0  # seconds of the first piece; after it, it is known what a sample costs and whether there are workers
 _PIECE = 5.0  # the join with the GPU's activity keeps stacks for 20 s
 _ALL = 60.0  # seconds for which a process is read without pauses
 _PAUSES = 10.0, 40.0  # seconds between two pieces after that, at random, so that it is not in step with the program

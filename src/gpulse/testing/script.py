@@ -19,20 +19,18 @@ from ..sources.registry import add_local, remove_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from typing_extensions import Self
 
-    Changes: TypeAlias = Mapping[str, Any] | str
-    # a mapping is invariant in its keys, so that each way to write one is a type of its own
-    Step: TypeAlias = Mapping[int, Changes] | Mapping[str, Changes] | Mapping[int | str, Changes]
-    from collections.abc import Collection, Mapping
-    from typing import Any
-
     from ..model.catalog import State
     from ..model.metric import Gap, Metric, Value
     from ..sources.base import Key
+
+    Changes: TypeAlias = Mapping[str, Any] | str
+    # a mapping is invariant in its keys, so that each way to write one is a type of its own
+    Step: TypeAlias = Mapping[int, Changes] | Mapping[str, Changes] | Mapping[int | str, Changes]
 
 
 _numbers = count(1)

@@ -81,7 +81,7 @@ def test_only_samples_with_process_lists_are_judged(rules: TrainingRules) -> Non
 def test_samples_of_a_measured_program_are_judged_once_per_second(rules: TrainingRules) -> None:
     calls = [len(rules.observe(at / 10, Snapshot(START + at / 10, (), Host({})))) for at in range(30)]
     assert calls == [0] * 30
-    assert rules._book._time.now == pytest.approx(2.7)
+    assert rules._rule_set._time.now == pytest.approx(2.7)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_samples_of_a_measured_program_are_judged_once_per_second(rules: Trainin
     ],
 )
 def test_the_settings_decide_which_rules_there_are(tmp_path: Path, text: str, kept: tuple[str, ...]) -> None:
-    assert tuple(rule.name for rule in settings(tmp_path, text)._book._rules) == (
+    assert tuple(rule.name for rule in settings(tmp_path, text)._rule_set._rules) == (
         *kept,
         "diagnosis",
     )  # that one for hangs

@@ -78,15 +78,14 @@ def _scaled(value: float | None, scale: float) -> float | None:
     return None if value is None else value / scale
 
 
-def _utilization(reading: AmdReading) -> float | None:
-    # tables of format 2 count in percent or in hundredths of it, depending on the chip
-    busy = reading.files.number("gpu_busy_percent")
-    return reading.field("average_gfx_activity", formats=(1, 3)) if busy is None else busy
+def _file_or_field(file: str, field: str, *formats: int) -> Callable[[AmdReading], float | None]:
+    """Return a reader of a file of the device or, where that is missing, of a field of the table in these formats."""
 
+    def read(reading: AmdReading) -> float | None:
+        value = reading.files.number(file)
+        return reading.field(field, formats=formats) if value is None else value
 
-def _memory_utilization(reading: AmdReading) -> float | None:
-    busy = reading.files.number("mem_busy_percent")
-    return reading.field("average_umc_activity", formats=(1,)) if busy is None else busy
+    return read
 
 
 def _video(reading: AmdReading) -> float | None:
@@ -158,11 +157,6 @@ def _energy(reading: AmdReading) -> float | None:
     return round(count * _JOULES, 3) if count else None
 
 
-def _replays(reading: AmdReading) -> float | None:
-    count = reading.files.number("pcie_replay_count")
-    return reading.field("pcie_replay_count_acc", formats=(1,)) if count is None else count
-
-
 def _memory(reading: AmdReading) -> None:
     """Read memory in bytes; an APU's memory is its carve-out and what it may map of the machine's."""
     pools = ("vram", "gtt") if reading.apu else ("vram",)
@@ -221,8 +215,9 @@ def link_of_table(reading: AmdReading) -> tuple[int | None, int | None]:
 
 # What one function answers: its value, and the files of the device or of the sensors that say why there is none.
 _VALUES: dict[str, tuple[Callable[[AmdReading], float | None], str, str]] = {
-    "utilization": (_utilization, "gpu_busy_percent", ""),
-    "memory_utilization": (_memory_utilization, "mem_busy_percent", ""),
+    # tables of format 2 count in percent or in hundredths of it, depending on the chip
+    "utilization": (_file_or_field("gpu_busy_percent", "average_gfx_activity", 1, 3), "gpu_busy_percent", ""),
+    "memory_utilization": (_file_or_field("mem_busy_percent", "average_umc_activity", 1), "mem_busy_percent", ""),
     "dram_active": (lambda reading: reading.since_bandwidth("average_umc_activity"), "", ""),
     "video_utilization": (_video, "vcn_busy_percent", ""),
     "jpeg_utilization": (_jpeg, "", ""),
@@ -244,7 +239,7 @@ _VALUES: dict[str, tuple[Callable[[AmdReading], float | None], str, str]] = {
     "clock_video": (lambda reading: reading.clock("", "vclk0", "pp_dpm_vclk"), "", ""),
     "clock_sm_max": (lambda reading: highest_clock(reading.files.text("pp_dpm_sclk")) or None, "pp_dpm_sclk", ""),
     "clock_memory_max": (lambda reading: highest_clock(reading.files.text("pp_dpm_mclk")) or None, "pp_dpm_mclk", ""),
-    "pcie_replays": (_replays, "pcie_replay_count", ""),
+    "pcie_replays": (_file_or_field("pcie_replay_count", "pcie_replay_count_acc", 1), "pcie_replay_count", ""),
 }  # fmt: skip
 
 

@@ -28,9 +28,8 @@ def _celsius(sensors: Sensors, sensor: str, suffix: str = "_input") -> float | N
 
 def _package(sensors: Sensors) -> str:
     """Return the sensor of the chip: by label on xe; i915 has one without a label."""
-    return sensors.labelled("temp", "pkg") or (
-        "temp1" if sensors.has("temp1_input") and not sensors.has("temp1_label") else ""
-    )
+    unlabelled = sensors.has("temp1_input") and not sensors.has("temp1_label")
+    return sensors.labelled("temp", "pkg") or ("temp1" if unlabelled else "")
 
 
 def _memory_celsius(sensors: Sensors) -> float | None:
@@ -53,10 +52,8 @@ def _fan_rpm(sensors: Sensors) -> int | None:
 def _fan_share(sensors: Sensors) -> float | None:
     shares = []
     for fan in sensors.numbered("fan"):
-        speed, most = (
-            sensors.number(f"{fan}_input"),
-            sensors.number(f"{fan}_max") if sensors.has(f"{fan}_max") else None,
-        )
+        speed = sensors.number(f"{fan}_input")
+        most = sensors.number(f"{fan}_max") if sensors.has(f"{fan}_max") else None
         if speed is not None and most:
             shares.append(round(100.0 * speed / most, 1))
     return max(shares, default=None)
@@ -194,24 +191,13 @@ def _existing(card: Card, paths: tuple[str, ...]) -> str:
     return next((path for path in paths if os.path.exists(f"{card.path}/{path}")), "")
 
 
-_WORDS = {
-    "pl1": "sw_power_cap",
-    "pl2": "sw_power_cap",
-    "pl4": "sw_power_cap",
-    "psys_pl1": "sw_power_cap",
-    "psys_pl2": "sw_power_cap",
-    "thermal": "sw_thermal_slowdown",
-    "soc_thermal": "sw_thermal_slowdown",
-    "mem_thermal": "sw_thermal_slowdown",
-    "soc_avg_thermal": "sw_thermal_slowdown",
-    "ratl": "sw_thermal_slowdown",  # the running average of the temperature
-    "prochot": "hw_thermal_slowdown",
-    "vr_thermal": "hw_thermal_slowdown",
-    "vr_thermalert": "hw_thermal_slowdown",
-    "vr_tdc": "current_limit",
-    "iccmax": "current_limit",
-    "fastvmode": "current_limit",
+_REASONS = {  # the catalog's word, and those of the drivers
+    "sw_power_cap": "pl1 pl2 pl4 psys_pl1 psys_pl2",
+    "sw_thermal_slowdown": "thermal soc_thermal mem_thermal soc_avg_thermal ratl",  # ratl: the running average of the temperature
+    "hw_thermal_slowdown": "prochot vr_thermal vr_thermalert",
+    "current_limit": "vr_tdc iccmax fastvmode",
 }
+_WORDS = {reason: word for word, reasons in _REASONS.items() for reason in reasons.split()}
 
 
 def throttle_words(gts: Iterable[Gt], files: Folder) -> tuple[str, ...] | None:
@@ -283,22 +269,20 @@ def may_see_usage(root: str = "") -> bool:
 
 def parse_xe(answer: bytes, may_see: bool) -> Memory | None:
     """Read xe's regions: class, instance, page size, total, used."""
-    found = _regions(answer, 8, lambda region: struct.unpack_from("<HHIQQ", region))
-    vram = [(total, used) for kind, _, _, total, used in found if kind == _VRAM]
-    return _sum(vram, may_see)
+    return _sum(_vram(answer, 8), may_see)
 
 
 def parse_i915(answer: bytes, may_see: bool) -> Memory | None:
     """Read i915's regions: class, instance, reserved, probed, not allocated."""
-    found = _regions(answer, 16, lambda region: struct.unpack_from("<HHIQQ", region))
-    vram = [(probed, probed - free) for kind, _, _, probed, free in found if kind == _VRAM and free <= probed]
-    return _sum(vram, may_see)
+    return _sum([(probed, probed - free) for probed, free in _vram(answer, 16) if free <= probed], may_see)
 
 
-def _regions(answer: bytes, start: int, unpack: Callable[[bytes], tuple[int, ...]]) -> list[tuple[int, ...]]:
+def _vram(answer: bytes, start: int) -> list[tuple[int, int]]:
+    """Return the two amounts of each region of the GPU's own memory."""
     count = int.from_bytes(answer[:4], "little")
     parts = [answer[start + at * _REGION : start + (at + 1) * _REGION] for at in range(min(count, 64))]
-    return [unpack(part) for part in parts if len(part) == _REGION]
+    found = [struct.unpack_from("<HHIQQ", part) for part in parts if len(part) == _REGION]
+    return [(total, amount) for kind, _, _, total, amount in found if kind == _VRAM]
 
 
 def _sum(vram: list[tuple[int, int]], may_see: bool) -> Memory | None:

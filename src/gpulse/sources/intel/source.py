@@ -77,32 +77,10 @@ _MEMORY = frozenset({"memory_used", "memory_total", "memory_free"})
 _LINK = frozenset({"pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"})
 _RATES = frozenset({"utilization", "power_draw"})
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
-KEYS = (
-    IDENTITY_KEYS
-    | _MEMORY
-    | _LINK
-    | _RATES
-    | {
-        *(
-            "memory_unified",
-            "temperature",
-            "memory_temperature",
-            "temperature_limit",
-            "fan_speed",
-            "fan_rpm",
-            "power_limit",
-        ),
-        *(
-            "power_default_limit",
-            "energy",
-            "clock_sm",
-            "clock_graphics",
-            "clock_sm_max",
-            "clock_video",
-            "throttle_reasons",
-        ),
-    }
-)
+KEYS = IDENTITY_KEYS | _MEMORY | _LINK | _RATES | {
+    "memory_unified", "temperature", "memory_temperature", "temperature_limit", "fan_speed", "fan_rpm", "power_limit",
+    "power_default_limit", "energy", "clock_sm", "clock_graphics", "clock_sm_max", "clock_video", "throttle_reasons",
+}  # fmt: skip
 _APART = 0.1  # seconds: idle time is counted in milliseconds, so a shorter interval gives no percents
 
 

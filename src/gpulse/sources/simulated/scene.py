@@ -6,6 +6,7 @@ Values add up for any sampling interval, and reads may come in any order and num
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import accumulate
 from math import cos, exp, floor, pi
 
 from ...model.serving import Histogram, ServerSample
@@ -13,7 +14,7 @@ from ...value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 GIB = 1 << 30
@@ -36,6 +37,12 @@ class Beat(Value):
     reasons: tuple[str, ...] = ()
 
 
+def _sums(amounts: Iterable[float]) -> tuple[list[float], float]:
+    """Return the sum of the amounts before each one, and that of all."""
+    *before, whole = accumulate(amounts, initial=0.0)
+    return before, whole
+
+
 class LoadPattern:
     """Repeating beats, and the wave of each of their levels."""
 
@@ -43,18 +50,13 @@ class LoadPattern:
 
     def __init__(self, beats: Sequence[Beat]) -> None:
         self._beats = beats
-        self._edges: list[float] = []
-        self.period = 0.0
-        for beat in beats:
-            self._edges.append(self.period)
-            self.period += beat.seconds
-        watts = [(beat.seconds, beat.watts) for beat in beats]
-        self.watts = Wave(watts)
-        self.heat = Inertia(watts, _INERTIA)
-        self.busy = Wave([(beat.seconds, beat.busy) for beat in beats])
-        self.rx = Wave([(beat.seconds, beat.rx) for beat in beats])
-        self.tx = Wave([(beat.seconds, beat.tx) for beat in beats])
-        self.nvlink = Wave([(beat.seconds, beat.nvlink) for beat in beats])
+        self._edges, self.period = _sums(beat.seconds for beat in beats)
+        steps = {
+            name: [(beat.seconds, getattr(beat, name)) for beat in beats]
+            for name in ("watts", "busy", "rx", "tx", "nvlink")
+        }
+        self.watts, self.busy, self.rx, self.tx, self.nvlink = map(Wave, steps.values())
+        self.heat = Inertia(steps["watts"], _INERTIA)
 
     def beat(self, at: float) -> Beat:
         """Return the beat at that time."""
@@ -123,17 +125,9 @@ class Wave:
     __slots__ = ("_areas", "_edges", "_levels", "_whole", "period")
 
     def __init__(self, steps: Sequence[tuple[float, float]]) -> None:
-        self._edges: list[float] = []
-        self._areas: list[float] = []
         self._levels = [level for _, level in steps]
-        edge = area = 0.0
-        for seconds, level in steps:
-            self._edges.append(edge)
-            self._areas.append(area)
-            edge += seconds
-            area += seconds * level
-        self.period = edge
-        self._whole = area
+        self._edges, self.period = _sums(seconds for seconds, _ in steps)
+        self._areas, self._whole = _sums(seconds * level for seconds, level in steps)
 
     def area(self, at: float) -> float:
         """Return the integral of the level from 0 to `at`."""
@@ -157,11 +151,7 @@ class Inertia:
     def __init__(self, steps: Sequence[tuple[float, float]], seconds: float) -> None:
         self._seconds = seconds
         self._steps = steps
-        self._edges: list[float] = []
-        self._period = 0.0
-        for duration, _ in steps:
-            self._edges.append(self._period)
-            self._period += duration
+        self._edges, self._period = _sums(duration for duration, _ in steps)
         lap = self._lap(0.0)[-1] / (1.0 - exp(-self._period / seconds))
         self._starts = self._lap(lap)
 
@@ -243,9 +233,7 @@ class ModelService:
     ) -> None:
         """Take prompt tokens per generated one, tokens per answer, bytes of weights and cache, the share of it in use in percent."""
         self._names = server, model, endpoint
-        self._tokens = Wave([(seconds, rate) for seconds, rate, _, _ in beats])
-        self._running = Wave([(seconds, running) for seconds, _, running, _ in beats])
-        self._waiting = Wave([(seconds, waiting) for seconds, _, _, waiting in beats])
+        self._tokens, self._running, self._waiting = (Wave([(beat[0], beat[at]) for beat in beats]) for at in (1, 2, 3))
         self._prompt_share = prompt_share
         self._answer = answer
         self._memory = {"memory_weights": weights, "memory_cache": cache}

@@ -173,20 +173,16 @@ class Free(Scene):
         return ()
 
 
-SCENES: tuple[type[Scene], ...] = (
-    Training, Training,
-    Free, Free,
-    Starving,
-    Leaking,
-    Overheating,
-    Hoarding,
-)  # fmt: skip
+SCENES: tuple[type[Scene], ...] = (Training, Training, Free, Free, Starving, Leaking, Overheating, Hoarding)
 MIXED_SCENES: tuple[type[Scene], ...] = (Training, Training, Starving, Overheating)
 # The machines of a simulated fleet, in turn: a bit of everything, one large training, and one that is mostly free.
-FLEET_SCENES = (SCENES, (LargeTraining,) * 8, (Free, Starving, Hoarding, *(Free,) * 5))
+FLEET_SCENES: tuple[tuple[type[Scene], ...], ...] = (
+    SCENES,
+    (LargeTraining,) * 8,
+    (Free, Starving, Hoarding, *(Free,) * 5),
+)
 
 
-_GIB = 1 << 30
 _NVIDIA_ONLY = frozenset({
     *("sm_active", "sm_occupancy", "tensor_active", "fp64_active", "fp32_active", "fp16_active", "integer_active", "graphics_active"),
     *("pstate", "nvlink_rx", "nvlink_tx", "encoder_utilization", "decoder_utilization", "ofa_utilization", "memory_reserved"),
@@ -228,7 +224,7 @@ def _board(
     *, ordinal: int = 0, **constants: Value,
 ) -> Board:  # fmt: skip
     """Return a board; what is not given is as on all of them."""
-    total = gibibytes * _GIB
+    total = gibibytes * GIB
     identity: dict[str, Value] = {"vendor": vendor, "name": name, "architecture": architecture, "ordinal": ordinal}
     shared: dict[str, Value] = {"memory_total": total, "power_limit": limit, "power_default_limit": limit}
     shared |= {"bar1_total": total, "temperature_limit": 100, "video_utilization": 0}
