@@ -77,8 +77,8 @@ class RecordedMachine:
 class Accounting:
     """The usage of machines between two times, by the words of `by`; entries with the most GPU hours first, calendar entries in order.
 
-    `capacity_hours` are those in which GPUs were watched, so that used, unused and unknown hours add up to them; None if part of them was
-    recorded by a version that did not count them. `unrecorded_hours` are the rest of the time between the two.
+    `capacity_hours` are those in which GPUs were watched, so that used, unused and unknown hours add up to them; None if part of
+    that count was damaged. `unrecorded_hours` are the rest of the time between the two.
     """
 
     def __init__(

@@ -8,7 +8,8 @@ from collections import deque
 
 from ..model.catalog import SUMMARY
 from ..value import Value
-from .cost import Cost
+from .energy import Cost
+from .fleet import sm_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,8 +143,8 @@ UNKNOWN = 255  # of a share in one byte
 
 
 def share_of(gpu: Gpu) -> float | None:
-    """Return how much of a GPU works, in percent: SM activity where it is measured, else utilization."""
-    return gpu.utilization if gpu.sm_active is None else gpu.sm_active
+    """Return how much of a GPU works, in percent: SM activity where it is measured, also of MIG instances, else utilization."""
+    return gpu.utilization if (active := sm_share(gpu)) is None else active
 
 
 def share_byte(share: float | None) -> int:
@@ -200,7 +201,7 @@ class FleetRing:
             self._sums.append(0.0)
             self._counts.append(0)
         for place, name in enumerate(KEYS, slot * len(KEYS)):
-            value = getattr(gpu, name)
+            value = sm_share(gpu) if name == "sm_active" else getattr(gpu, name)
             if value is not None and self._counts[place] < 65_535:
                 self._sums[place] += value
                 self._counts[place] += 1

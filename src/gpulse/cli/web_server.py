@@ -233,7 +233,7 @@ class Exports:
 
     def _remote_write(self) -> RemoteWrite | None:
         """Return what pushes to the receiver; None if another process does so already. Raises GpulseError for wrong settings."""
-        from ..store.history import HistoryBusy, HistoryError
+        from ..store.place import HistoryBusy, HistoryError
         from ..store.spool import Spool
         from ..surfaces.exporter.remote_write import RemoteWrite
 
@@ -325,7 +325,7 @@ def _folder(settings: Mapping[str, Any], history: str | None = None) -> str:
     """Return where samples for the receiver wait: in the named folder, else beside the history."""
     import hashlib
 
-    from ..store.history.place import default_path
+    from ..store.place import default_path
 
     if settings["folder"]:
         return os.path.expanduser(str(settings["folder"]))

@@ -6,7 +6,7 @@ import os
 import sys
 from copy import copy
 
-from ..analysis.cost import cost_of
+from ..analysis.energy import cost_of
 from ..errors import GpulseError
 from ..model.catalog import Gpu
 from ..present.cells import DASH, energy_text, quantity_text, rate_text, seconds_text, throttle_words, value_text

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ..analysis.cost import Cost
+    from ..analysis.energy import Cost
     from ..analysis.summary import Summary
     from .ledger import Ledger
 

@@ -76,22 +76,18 @@ _LONGEST_TITLE = 500  # characters of a title
 _AROUND = 300.0  # seconds before and after an alert that a link shows
 _MOST = 20  # alerts of one message that are told one by one
 _OPENINGS = {"repeat": "still: ", "ack": "acknowledged: ", "test": "test: "}
-# What to do about conditions that no diagnosis rule explains.
-_ADVICE: dict[str, tuple[str, ...]] = {
-    "hot": ("cooling", "lower_power_limit"),
-    "thermal_throttled": ("cooling", "lower_power_limit"),
-    "pcie_degraded": ("reseat", "bios_slot"),
-    "link_errors": ("reseat",),
-    "nvlink_down": ("reseat", "kernel_log"),
-    "fabric_not_ready": ("kernel_log",),
-    "slower_than_peers": ("fix_slow_gpu",),
-    "removed": ("gpu_lost", "kernel_log"),
-    "stalled": ("rank_stacks", "check_peers"),
-    "out_of_memory": ("smaller_batch", "other_tenants"),
-    "serving_queue_long": ("more_replicas", "raise_running"),
-    "serving_slow": ("more_replicas", "chunked_prefill"),
-    "serving_errors": ("server_log",),
-    "serving_stuck": ("server_log",),
+# What to do first about conditions that no verdict rule advises on.
+_ADVICE = {
+    "hot": "cooling",
+    "link_errors": "reseat",
+    "nvlink_down": "reseat",
+    "fabric_not_ready": "kernel_log",
+    "slower_than_peers": "fix_slow_gpu",
+    "removed": "gpu_lost",
+    "stalled": "rank_stacks",
+    "serving_queue_long": "more_replicas",
+    "serving_slow": "more_replicas",
+    "serving_errors": "server_log",
 }
 
 
@@ -161,9 +157,8 @@ def alert_advice(event: Event) -> str:
         return f"{remedy}."
     from ..analysis.diagnosis.rules import BY_KEY  # loads every rule
 
-    rule = BY_KEY.get(condition.key)
-    keys = _ADVICE.get(condition.key) or (() if rule is None else rule.advice)
-    return advice_text(keys[0]) if keys else ""
+    advice = BY_KEY[condition.key].advice[:1] if condition.key in BY_KEY else (_ADVICE.get(condition.key, ""),)
+    return advice_text(advice[0]) if any(advice) else ""
 
 
 def alert_link(alert: Transition, link: str) -> str:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..analysis.cost import Cost
+    from ..analysis.energy import Cost
     from ..analysis.summary import Mfu, Summary
     from ..model.catalog import Gpu
     from ..model.serving import Tariff

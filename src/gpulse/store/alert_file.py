@@ -10,8 +10,8 @@ import time
 from ..errors import GpulseError
 from ..model.event import Event, Silence
 from ..value import Value, fresh
-from .history.place import SYSTEM, default_path, existing_path, prepare
 from .lines import replaced
+from .place import SYSTEM, default_path, existing_path, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

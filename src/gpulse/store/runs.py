@@ -8,8 +8,8 @@ import re
 
 from ..errors import GpulseError, UsageError
 from ..model.codec import parse_time
-from .history.place import state_folder
 from .lines import remove, replaced
+from .place import state_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import time
 from collections import deque
 
 from ..value import Value
-from .history.place import WriterLock
 from .lines import remove, replaced
+from .place import WriterLock
 
 _ENDING = ".body"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..analysis.accounting import Accounting, RecordedMachine
-from ..analysis.cost import usage_cost
+from ..analysis.energy import usage_cost
 from ..errors import UsageError
 from ..model.codec import time_text
 from ..present.cells import DASH, energy_text, period_text, quantity_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..analysis.accounting import AccountEntry
-    from ..analysis.cost import Cost
+    from ..analysis.energy import Cost
     from ..model.serving import Tariff
 
 _NOBODY = {"unused": "(not used)", "unknown": "(unknown)"}

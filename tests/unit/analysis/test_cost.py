@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.cost import Cost, cost_of, usage_cost
+from gpulse.analysis.energy import Cost, cost_of, usage_cost
 from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.serving import Tariff

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from gpulse.analysis import fleet_usage
-from gpulse.analysis.fleet import unused_grants
+from gpulse.analysis.fleet import Funnel, unused_grants
 from gpulse.analysis.fleet_usage import UNKNOWN, FleetRing, FleetUsage
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
@@ -99,6 +99,18 @@ def test_sm_activity_is_the_share_where_it_is_measured() -> None:
     ring.add(start, [host("a", gpu(0, 100.0, sm_active=4.0), gpu(1, 10.0))])
     ring.add(start + 15, [host("a", gpu(0, 100.0))])
     assert list(ring.shares([start], 15.0)["a"]) == [7]
+
+
+def test_the_share_of_a_gpu_in_parts_is_what_its_instances_do() -> None:
+    parts = tuple(Gpu({"uuid": f"MIG-{at}", "name": "MIG 3g.40gb", "sm_active": 70.0}) for at in range(2))
+    divided = Gpu({"uuid": "GPU-0", "index": 0, "mig_mode": True}, instances=parts)
+    assert fleet_usage.share_of(divided) == pytest.approx(60.0)
+    assert Funnel([divided]).effective == pytest.approx(0.6)
+    ring = FleetRing(5.0)
+    start = NOON - NOON % 15
+    ring.add(start, [host("a", divided)])
+    ring.add(start + 15, [host("a", divided)])
+    assert list(ring.shares([start], 15.0)["a"]) == [60]
 
 
 def test_the_ring_is_bounded_and_takes_new_machines(monkeypatch: pytest.MonkeyPatch) -> None:

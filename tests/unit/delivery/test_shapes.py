@@ -152,3 +152,14 @@ def test_more_messages_than_the_limit_are_counted_and_told_with_the_next() -> No
     assert "This is the last message for now" in bodies[1]["text"]
     assert "3 alerts before this one were not sent" in bodies[2]["text"]
     assert len(sent("alertmanager", *many, limit=2)) == 5
+
+
+def test_advice_is_that_of_the_verdict_or_else_written_for_the_alert() -> None:
+    from gpulse.analysis.diagnosis.rules import BY_KEY
+    from gpulse.model.condition import CONDITIONS
+    from gpulse.present import alerts
+
+    assert not alerts._ADVICE.keys() & BY_KEY.keys()  # one that a rule has would never be read
+    assert alerts._ADVICE.keys() <= CONDITIONS.keys()
+    assert alerts.alert_advice(hot(1).event).startswith("Check fans")
+    assert alerts.alert_advice(Event(AT, "gpu-free")) == ""

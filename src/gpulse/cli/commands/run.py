@@ -153,7 +153,7 @@ def _tell(
     record: RunRecord | None,
 ) -> None:
     """Print the summary; a failure here does not change the exit code."""
-    from ...analysis.cost import cost_of
+    from ...analysis.energy import cost_of
     from ...monitor.report import LONG_ENOUGH, ending, headline, serving_ending
     from ...monitor.run_record import compared_text
     from ...present.cost import cost_text

@@ -186,7 +186,7 @@ def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | No
 def _resume(alerts: Alerts, past: Past | None, real: bool, ends: Any) -> None:
     """Go on with the alerts kept beside the history; those of a machine that is not this computer are in memory without one."""
     from ...store.alert_file import AlertFile, alert_path
-    from ...store.history.place import default_path
+    from ...store.place import default_path
 
     history = default_path() if past is None and real else None if past is None else past.path
     alerts.resume(AlertFile(None if history is None else alert_path(history)))

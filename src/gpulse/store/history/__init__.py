@@ -6,8 +6,8 @@ May import: model, units, errors. Never here: where the snapshots come from, or 
 
 from __future__ import annotations
 
+from ..place import HistoryBusy, HistoryError, default_path, existing_path, holder, other_path
 from .answers import OWNERS, GpuIdentity, HistorySeries, ProcessNames, ProcessUse, Usage, UsageTimes
-from .place import HistoryBusy, HistoryError, default_path, existing_path, holder, other_path
 from .reader import HistoryReader
 from .verifying import Verification, repair, verify
 from .writer import HistoryWriter, Recorder

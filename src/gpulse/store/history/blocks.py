@@ -7,17 +7,17 @@ from zlib import crc32
 
 from ...model.cadence import Cadence
 from ...value import Value, fresh
+from ..place import DamagedBlock
 from .columns import NAN, Column, pack, unpack
 from .database import insertion, pack_parts, unpack_parts
-from .place import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterator, Sequence
 
-_TIMES, _COUNTS, _SECONDS = 0, 1, 2  # the slots of a block's own part; older versions weigh rows by the second
-_MILLISECONDS, _WHOLE_NUMBERS = 6, 3  # their codings
+_TIMES, _SECONDS = 0, 2  # the slots of a block's own part
+_MILLISECONDS = 6  # their coding
 _INSERT = insertion("block")
 _LEAST = 0.001  # seconds that a row stands for at least, so that each has a weight
 
@@ -32,14 +32,8 @@ class Rows(Value):
 
 def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Rows, covered: float) -> None:
     """Add a block; the caller commits."""
-    counts = [max(1.0, round(seconds)) for seconds in rows.seconds]
-    times = pack(
-        {
-            _TIMES: Column.of_ticks(_MILLISECONDS, rows.times),
-            _COUNTS: Column.of_ticks(_WHOLE_NUMBERS, counts),
-            _SECONDS: Column.of_ticks(_MILLISECONDS, rows.seconds),
-        }
-    )
+    own = {_TIMES: rows.times, _SECONDS: rows.seconds}
+    times = pack({slot: Column.of_ticks(_MILLISECONDS, values) for slot, values in own.items()})
     block, part = (
         connection.execute(f"SELECT ifnull(max(id), 0) + 1 FROM main.{table} WHERE id < 1 << 60").fetchone()[0]
         for table in ("block", "part")
@@ -64,7 +58,7 @@ class BlockRow(Value):
     covered: float
     count: int
     times: bytes
-    parts: bytes | None
+    parts: bytes
     damaged: list[int] = fresh(factory=list)
 
 
@@ -77,7 +71,7 @@ def blocks_where(connection: sqlite3.Connection, condition: str, values: Sequenc
 def read_block(
     connection: sqlite3.Connection, block: BlockRow, slots: dict[int, frozenset[int]] | None = None
 ) -> Rows | None:
-    """Return a block's rows: the slots asked for by GPU, or all. Blocks of older versions do not say how long a row stands.
+    """Return a block's rows: the slots asked for by GPU, or all.
 
     None when its times are damaged; that, and GPUs whose values are damaged and left out, is noted in the block.
     """
@@ -85,7 +79,7 @@ def read_block(
         own = unpack(block.times, block.count)
     except DamagedBlock:
         own = {}
-    if _TIMES not in own:
+    if not own.keys() >= {_TIMES, _SECONDS}:
         block.damaged.append(0)
         return None
     parts: dict[int, dict[int, Column]] = {}
@@ -94,21 +88,13 @@ def read_block(
             parts[gpu] = unpack(data, block.count, None if slots is None else slots[gpu])
         except DamagedBlock:
             block.damaged.append(gpu)
-    moments = own[_TIMES].mean
-    if _SECONDS in own:
-        return Rows(moments, own[_SECONDS].mean, parts)
-    return Rows(moments, [float(block.tier)] * block.count if block.tier else weigh(moments), parts)
+    return Rows(own[_TIMES].mean, own[_SECONDS].mean, parts)
 
 
 def _data_of(
     connection: sqlite3.Connection, block: BlockRow, slots: dict[int, frozenset[int]] | None
 ) -> Iterator[tuple[int, bytes]]:
     """Yield GPU and bytes of each part that is asked for; what is not as it was written is noted in the block."""
-    if block.parts is None:  # a file of an earlier version, without checksums
-        for gpu, data in connection.execute("SELECT gpu, data FROM part WHERE block = ?", (block.id,)).fetchall():
-            if slots is None or gpu in slots:
-                yield gpu, data
-        return
     for id, gpu, expected in unpack_parts(block.parts):
         if slots is None or gpu in slots:
             found = connection.execute("SELECT data FROM part WHERE id = ?", (id,)).fetchone()

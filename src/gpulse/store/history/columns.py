@@ -16,7 +16,7 @@ from ... import units
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from ...model.metric import Number
 from ...value import Value
-from .place import DamagedBlock
+from ..place import DamagedBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

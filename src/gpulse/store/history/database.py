@@ -13,11 +13,7 @@ import struct
 import time
 from zlib import crc32
 
-from .place import HistoryError, let_group_read
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
+from ..place import HistoryError, let_group_read
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "gpu": ("id", "uuid"),
@@ -33,7 +29,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "event": ("time", "until", "gpu", "kind", "text", "data"),
     "label": ("id", "project", "job_name"),
 }  # fmt: skip
-_NO_LABELS = "CREATE TEMP VIEW label AS SELECT NULL AS id, NULL AS project, NULL AS job_name WHERE 0"
 # A damaged row of these would cost a whole GPU or metric, so each row is kept twice.
 COPIED = ("gpu", "slot", "layout")
 _NUMBER = struct.Struct("<d")
@@ -72,15 +67,10 @@ def is_sound(table: str) -> str:
     return f"(sum IS {sum_of(table)})"
 
 
-def add_views(connection: sqlite3.Connection, version: int) -> None:
-    """Hide each table behind a view of its sound rows; files of earlier versions have no checksums to compare."""
+def add_views(connection: sqlite3.Connection) -> None:
+    """Hide each table behind a view of its sound rows."""
     connection.create_function("checksum", -1, checksum, deterministic=True)
-    if version < 3:
-        connection.execute("CREATE TEMP VIEW block AS SELECT *, NULL AS parts FROM main.block")
-    if version < 3 or "label" not in tables_of(connection):
-        connection.execute(_NO_LABELS)
-    for table in tables_of(connection) if version >= 3 else ():
-        columns = COLUMNS[table]
+    for table, columns in COLUMNS.items():
         names = ", ".join(columns if columns[0] == "id" or table == "usage" else ("id", *columns))
         # an index may be damaged as well: it would hide sound blocks
         plan = " NOT INDEXED" if table == "block" else ""
@@ -88,27 +78,6 @@ def add_views(connection: sqlite3.Connection, version: int) -> None:
         if table in COPIED:
             sql += f" UNION SELECT {names} FROM main.{table}_copy WHERE {is_sound(f'{table}_copy')}"
         connection.execute(f"CREATE TEMP VIEW {table} AS {sql}")
-
-
-def tables_of(connection: sqlite3.Connection) -> list[str]:
-    """Return the tables with checksums that a file has: earlier versions kept no labels."""
-    return [table for table in COLUMNS if table != "label" or has_labels(connection)]
-
-
-def has_labels(connection: sqlite3.Connection) -> bool:
-    """Return whether a file has a table of labels."""
-    return bool(connection.execute("PRAGMA main.table_info(label)").fetchall())
-
-
-def stamp(connection: sqlite3.Connection) -> None:
-    """Give all rows their checksums, as they are; the caller commits."""
-    for block, parts in _parts_of_blocks(connection).items():
-        connection.execute("UPDATE main.block SET parts = ? WHERE id = ?", (pack_parts(parts), block))
-    for table in tables_of(connection):
-        connection.execute(f"UPDATE main.{table} SET sum = {sum_of(table)}")
-    for table in COPIED:
-        connection.execute(f"DELETE FROM main.{table}_copy")
-        connection.execute(f"INSERT INTO main.{table}_copy SELECT * FROM main.{table}")
 
 
 def heal(connection: sqlite3.Connection) -> None:
@@ -131,13 +100,6 @@ def unpack_parts(data: bytes) -> list[tuple[int, int, int]]:
     return list(_PART.iter_unpack(data))
 
 
-def _parts_of_blocks(connection: sqlite3.Connection) -> dict[int, list[tuple[int, int, int]]]:
-    found: dict[int, list[tuple[int, int, int]]] = {}
-    for id, block, gpu, data in connection.execute("SELECT id, block, gpu, data FROM part ORDER BY id"):
-        found.setdefault(block, []).append((id, gpu, crc32(data)))
-    return found
-
-
 def _checked_as(table: str) -> str:
     return table.removesuffix("_copy")
 
@@ -149,13 +111,13 @@ def _sum(table: str, expressions: list[str]) -> str:
 
 
 BROKEN = (sqlite3.Error, UnicodeDecodeError)  # the latter when SQLite quotes a damaged name in its message
-FORMAT = 3  # of the tables; a file with a higher one is refused
+FORMAT = 3  # of the tables; a file with another one is refused, and left as it is
 _APPLICATION = 0x67707568  # "gpuh": tells our files from other SQLite databases
 
 # A tick is one row of float64, all values of a moment in the order of its layout, until its ten minutes are over; then they
 # become blocks, one for each tier, with a part for each GPU (and one for the host, gpu 0). `covered` is the recorded time a
 # block stands for: what is kept is counted in it and not in dates, so a clock that leaps deletes nothing. `parts` names the
-# rows of a block's parts, and `sum` is a checksum of the row (see checks.py).
+# rows of a block's parts, and `sum` is a checksum of the row. Few processes have a `label`.
 _TABLES = """
 CREATE TABLE gpu(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, sum INTEGER);
 CREATE TABLE fact(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, since REAL NOT NULL, facts TEXT NOT NULL, sum INTEGER);
@@ -176,20 +138,11 @@ CREATE TABLE event(id INTEGER PRIMARY KEY, time REAL NOT NULL, gpu INTEGER, kind
     until REAL, data TEXT, sum INTEGER);
 CREATE INDEX event_when ON event(time);
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-_COPIES = """
 CREATE TABLE gpu_copy(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL, sum INTEGER);
 CREATE TABLE slot_copy(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NOT NULL, sum INTEGER);
 CREATE TABLE layout_copy(id INTEGER PRIMARY KEY, slots BLOB NOT NULL, sum INTEGER);
+CREATE TABLE label(id INTEGER PRIMARY KEY, project TEXT, job_name TEXT, sum INTEGER);
 """
-# The names of a process that few have. A version that does not know the table leaves it alone.
-_LABELS = "CREATE TABLE IF NOT EXISTS label(id INTEGER PRIMARY KEY, project TEXT, job_name TEXT, sum INTEGER);"
-# Format 1 kept a text for each event, no values; formats 1 and 2 had no checksums.
-_UPGRADES = {
-    1: "ALTER TABLE event ADD COLUMN until REAL; ALTER TABLE event ADD COLUMN data TEXT;",
-    2: "".join(f"ALTER TABLE {table} ADD COLUMN sum INTEGER; " for table in COLUMNS if table != "label")
-    + f"ALTER TABLE block ADD COLUMN parts BLOB; DROP INDEX block_when; DROP INDEX part_of; {_COPIES}",
-}
 _HOST_ROW = f"(0, '', {checksum('gpu', 0, '')})"  # the machine itself, as GPU 0
 
 
@@ -209,11 +162,9 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
         if not _is_ours(connection, path):
             create_tables(connection)
         connection.execute("PRAGMA journal_mode=WAL").fetchone()
-        _upgrade(connection)
-        connection.execute(_LABELS)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA journal_size_limit=4194304").fetchone()
-        add_views(connection, FORMAT)
+        add_views(connection)
         heal(connection)
     except BaseException:  # whatever it was, the file must not stay open
         connection.close()
@@ -224,25 +175,10 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make an empty history."""
     connection.executescript(
-        f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} {_COPIES} {_LABELS} "
+        f"PRAGMA auto_vacuum=NONE; PRAGMA journal_mode=WAL; BEGIN; {_TABLES} "
         f"INSERT INTO gpu VALUES{_HOST_ROW}; INSERT INTO gpu_copy VALUES{_HOST_ROW}; "
         f"PRAGMA application_id={_APPLICATION}; PRAGMA user_version={FORMAT}; COMMIT;"
     )
-
-
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """Bring a file of an earlier version to this one, whole or not at all."""
-    version = version_of(connection)
-    if version == FORMAT:
-        return
-    connection.create_function("checksum", -1, checksum, deterministic=True)
-    connection.execute("BEGIN IMMEDIATE")
-    for number in range(version, FORMAT):
-        for statement in _UPGRADES[number].split(";"):
-            connection.execute(statement)
-    stamp(connection)
-    connection.execute(f"PRAGMA user_version={FORMAT}")
-    connection.execute("COMMIT")
 
 
 def open_to_read(path: str) -> sqlite3.Connection:
@@ -290,22 +226,12 @@ def is_damage(error: Exception) -> bool:
     return isinstance(error, UnicodeDecodeError)
 
 
-def version_of(connection: sqlite3.Connection) -> int:
-    """Return the format of a file; one with checksums is no earlier one, whatever its damaged header says."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return max(int(version), 3) if "sum" in _columns_of_blocks(connection) else int(version)
-
-
-def _columns_of_blocks(connection: sqlite3.Connection) -> set[str]:
-    return {row[1] for row in connection.execute("PRAGMA main.table_info(block)")}
-
-
 def _opened(address: str, path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, uri=True, timeout=2.0, isolation_level=None, check_same_thread=False)
     try:
         if not _is_ours(connection, path):
             raise HistoryError(f"{path} contains no history yet;", "nothing has been recorded.")
-        add_views(connection, version_of(connection))
+        add_views(connection)
     except BaseException:  # whatever it was, the file must not stay open
         connection.close()
         raise
@@ -313,17 +239,23 @@ def _opened(address: str, path: str) -> sqlite3.Connection:
 
 
 def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
-    """Return whether the file is a history, False when it is empty; raise HistoryError when it is something else or newer."""
+    """Return whether the file is a history, False when it is empty; raise HistoryError when it is something else or of another format."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
-    version = version_of(connection)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if not tables and not application:
         return False
-    if application != _APPLICATION and not _columns_of_blocks(connection) >= {"tier", "level", "covered"}:
+    columns = {row[1] for row in connection.execute("PRAGMA main.table_info(block)")}
+    if application != _APPLICATION and not columns >= {"tier", "level", "covered"}:
         raise HistoryError(f"{path} is a database, but not a history of gpulse;", "name another file.")
     if version > FORMAT:
         raise HistoryError(
             f"{path} was written by a newer gpulse (format {version}, this version reads {FORMAT});",
             "update gpulse, or name another file.",
+        )
+    if version < FORMAT and "sum" not in columns:  # else, only the number in the header is damaged
+        raise HistoryError(
+            f"{path} has format {version}, which no release of gpulse wrote (this version reads {FORMAT});",
+            "move it away, and a new one is begun; or name another file.",
         )
     return True

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from ...model.condition import KINDS, LASTING
+from ...model.condition import LASTING
 from ...model.event import Event
 from ...value import Value
 from .columns import sound
-from .database import insertion, is_sound, sum_of, version_of
+from .database import insertion, is_sound, sum_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ def damaged_rows(connection: sqlite3.Connection) -> list[Damage]:
 
     Rows of one kind are written in the order of time, so those around a damaged one say when it was.
     """
-    if version_of(connection) < 3:
-        return []
     return [*_around(connection.execute(_BLOCKS).fetchall()), *damaged_ticks(connection)]
 
 
@@ -65,8 +63,6 @@ def damaged_ticks(connection: sqlite3.Connection) -> list[Damage]:
 
 def damaged_uses(connection: sqlite3.Connection, start: float, end: float) -> list[Damage]:
     """Return the stretch that was asked for if usage in it is damaged: totals are too small then."""
-    if version_of(connection) < 3:
-        return []
     uses = f"SELECT 1 FROM main.usage WHERE last >= ? AND first < ? AND NOT {is_sound('usage')} LIMIT 1"
     owners = f"SELECT 1 FROM main.process WHERE NOT {is_sound('process')} LIMIT 1"
     lost = connection.execute(uses, (start, end)).fetchone() or connection.execute(owners).fetchone()
@@ -177,53 +173,15 @@ def row_of(event: Event, gpu: int | None) -> tuple[Any, ...]:
     return event.time, event.until, gpu, *texts
 
 
-def read_events(
-    connection: Connection, start: float, end: float, kinds: Collection[str] | None, labels: Mapping[str, str]
-) -> list[Event]:
-    """Return the events that began or lasted between two times, in order; `labels` names GPUs in files of format 1."""
-    if version_of(connection) < 2:
-        sql = (
-            "SELECT time, uuid, kind, text FROM event LEFT JOIN gpu ON gpu.id = event.gpu WHERE time >= ? AND time < ?"
-        )
-        rows = connection.execute(f"{sql} ORDER BY time, event.id", (start, end)).fetchall()
-        old = [_of_format_1(row, labels) for row in rows]
-        return [event for event in old if event is not None and _is_kind(event, kinds)]
-    sql = "SELECT time, uuid, kind, text, data, until FROM event LEFT JOIN gpu ON gpu.id = event.gpu"
-    rows = connection.execute(f"{sql} WHERE {_OVERLAPS} ORDER BY time, event.id", (end, start, start)).fetchall()
+def read_events(connection: Connection, start: float, end: float, kinds: Collection[str] | None) -> list[Event]:
+    """Return the events that began or lasted between two times, in order."""
+    sql = f"SELECT data, until FROM event WHERE {_OVERLAPS} ORDER BY time, id"
     found = []
-    for *row, data, until in rows:
-        event = _of_format_1(row, labels) if data is None else _of_data(data, until)
-        if event is not None and _is_kind(event, kinds) and (event.time >= start or event.kind in _SPANS):
-            found.append(event)
+    for data, until in connection.execute(sql, (end, start, start)):
+        try:
+            event = Event.from_plain(json.loads(data))
+        except (ValueError, KeyError, TypeError):
+            continue  # of a later version, which knows more kinds
+        if (kinds is None or event.is_named(kinds)) and (event.time >= start or event.kind in _SPANS):
+            found.append(event if until is None else event.replace(until=until))
     return found
-
-
-def _is_kind(event: Event, kinds: Collection[str] | None) -> bool:
-    return kinds is None or event.is_named(kinds)
-
-
-def _of_data(data: str, until: float | None) -> Event | None:
-    try:
-        event = Event.from_plain(json.loads(data))
-    except (ValueError, KeyError, TypeError):
-        return None  # a damaged row costs this event only
-    return event.replace(until=until) if until is not None else event
-
-
-def _of_format_1(row: Sequence[Any], labels: Mapping[str, str]) -> Event | None:
-    """Return an event of a file that kept a text in place of values; None for what format 2 tells with another event."""
-    time, uuid, kind, text = row
-    if kind not in KINDS:
-        return None
-    digits = "".join(char for char in text if char.isdecimal())
-    value = float(digits) if digits and kind in ("xid", "suspend") else None
-    reasons = text.split(", ") if kind == "throttled" else ()
-    process = None
-    if kind.startswith("process-"):
-        from ...model.catalog import Process
-
-        pid, _, rest = text.partition(" ")
-        name, _, user = rest.rpartition(" (")
-        process = Process({"pid": float(pid) if pid.isdecimal() else 0.0, "name": name, "user": user.rstrip(")")})
-    gpus = (labels.get(uuid, "?"),) if uuid else ()
-    return Event(time, kind, gpus, uuids=(uuid,) if uuid else (), value=value, reasons=reasons, process=process)

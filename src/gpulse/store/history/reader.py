@@ -9,6 +9,7 @@ from functools import partial
 
 from ...errors import UsageError
 from ...model.catalog import slice_share
+from ..place import HistoryError, check_access, default_path, existing_path, system_path
 from .answers import (
     OWNERS,
     UNATTRIBUTED_PID,
@@ -27,7 +28,6 @@ from .columns import SERVING
 from .database import BROKEN, is_damage, open_to_read
 from .event_rows import KIND, damaged_rows, damaged_uses, events_of, read_events, without_repeats
 from .fetching import TimeGrid, fetch
-from .place import HistoryError, check_access, default_path, existing_path, system_path
 from .slots import HOST, STRETCH, rebuilt
 
 TYPE_CHECKING = False
@@ -234,7 +234,7 @@ class HistoryReader:
         self, connection: sqlite3.Connection, start: float, end: float, kinds: Collection[str] | None
     ) -> list[Event]:
         labels = labels_of(connection, end)
-        told = read_events(connection, start, end, kinds, labels)
+        told = read_events(connection, start, end, kinds)
         if kinds is not None and KIND not in kinds:
             return told
         uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))

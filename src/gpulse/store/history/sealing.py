@@ -207,6 +207,6 @@ def _used(connection: sqlite3.Connection) -> int:
 
 def _delete(connection: sqlite3.Connection, blocks: Sequence[BlockRow]) -> None:
     for block in blocks:
-        parts = [(id,) for id, _, _ in unpack_parts(block.parts or b"")]
+        parts = [(id,) for id, _, _ in unpack_parts(block.parts)]
         connection.executemany("DELETE FROM part WHERE id = ?", parts)
         connection.execute("DELETE FROM main.block WHERE id = ?", (block.id,))

@@ -6,11 +6,11 @@ import os
 import sqlite3
 
 from ...value import Value, fresh
+from ..place import HistoryError, WriterLock, check_access, prepare
 from . import database
 from .answers import labels_of
 from .blocks import blocks_where, read_block
 from .event_rows import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of, row_of
-from .place import HistoryError, WriterLock, check_access, prepare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def repair(path: str, found: Verification) -> str:
 
 
 def _check_rows(connection: sqlite3.Connection, found: Verification) -> None:
-    checked = database.version_of(connection) >= 3
-    for table in database.tables_of(connection) if checked else ():
+    for table in database.COLUMNS:
         sql = f"SELECT count(*) FROM main.{table} NOT INDEXED WHERE NOT {database.is_sound(table)}"
         if (count := connection.execute(sql).fetchone()[0]) > 0:
             found.rows[table] = count
@@ -114,7 +113,7 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
             if block.damaged:
                 damages += damage_of(block)
                 _without(connection, block, block.damaged, whole)
-        for table in database.tables_of(connection):
+        for table in database.COLUMNS:
             connection.execute(f"DELETE FROM main.{table} WHERE NOT {database.is_sound(table)}")
         for event in events_of(damages, float("-inf"), float("inf"), uuids, labels):
             number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)
@@ -126,7 +125,7 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
 
 def _without(connection: sqlite3.Connection, block: BlockRow, gpus: list[int], whole: bool) -> None:
     """Delete the parts of some GPUs of a block, or the `whole` block."""
-    parts = database.unpack_parts(block.parts or b"")
+    parts = database.unpack_parts(block.parts)
     gone = [(id,) for id, gpu, _ in parts if whole or gpu in gpus]
     connection.executemany("DELETE FROM part WHERE id = ?", gone)
     if whole:
@@ -196,7 +195,7 @@ def open_copy(damaged: str) -> tuple[sqlite3.Connection, Saved]:
             raise sqlite3.DatabaseError("database disk image is malformed, and nothing of it is readable")
         connection = sqlite3.connect(fresh, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=MEMORY").fetchone()
-        database.add_views(connection, database.FORMAT)
+        database.add_views(connection)
         return connection, saved
 
 
@@ -223,14 +222,12 @@ def _save(damaged: str, target: sqlite3.Connection) -> Saved:
         source.execute("PRAGMA writable_schema=ON")  # or SQLite refuses a file that has been cut off
         source.text_factory = lambda raw: raw.decode("utf-8", "replace")
         source.create_function("checksum", -1, database.checksum, deterministic=True)
-        summed = any("sum" in _columns(source, table) for table in database.COLUMNS)
-        sound = [table for table in _TABLES if _is_described(source, target, table, summed)]
+        # the description of a table may be damaged as well
+        sound = [table for table in _TABLES if set(_columns(target, table)) <= set(_columns(source, table))]
         target.execute("BEGIN IMMEDIATE")
         for table in sound:
             _copy(source, target, table, saved)
-        saved.complete = set(sound) >= set(_TABLES) - {"label"}  # which earlier versions did not have
-        if not summed:
-            database.stamp(target)
+        saved.complete = len(sound) == len(_TABLES)
         target.execute("COMMIT")
         saved.damages = _holes(target) if saved.found_any else []
     except database.BROKEN:
@@ -243,10 +240,7 @@ def _save(damaged: str, target: sqlite3.Connection) -> Saved:
 
 
 def _save_with_schema_of(fresh: str, damaged: str, target: sqlite3.Connection) -> Saved:
-    """Read a file whose first page is damaged with that of a new file: their tables begin at the same pages.
-
-    Where they do not, as in a file that was upgraded, no row has the right checksum and nothing is copied.
-    """
+    """Read a file whose first page is damaged with that of a new file: their tables begin at the same pages."""
     import shutil
     import tempfile
 
@@ -263,8 +257,7 @@ def _save_with_schema_of(fresh: str, damaged: str, target: sqlite3.Connection) -
 
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str, saved: Saved) -> None:
-    columns = _columns(source, table)
-    wanted = [name for name in _columns(target, table) if name in columns]
+    wanted = _columns(target, table)
     places = ", ".join("?" * len(wanted))
     sql = f"INSERT OR IGNORE INTO {table}({', '.join(wanted)}) VALUES({places})"
     twins = [table, f"{table}_copy"] if table in database.COPIED else [table]
@@ -281,8 +274,7 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection, table: str, sa
 def _readable(source: sqlite3.Connection, table: str, columns: list[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows that SQLite can reach, in the order of their keys; where it cannot, go on behind the damage."""
     key = {"usage": "process", "meta": "key"}.get(table, "id")
-    summed = "sum" in columns and table.removesuffix("_copy") in database.COLUMNS
-    checked = f"AND {database.is_sound(table)}" if summed else ""
+    checked = f"AND {database.is_sound(table)}" if "sum" in columns else ""
     sql = f"SELECT {key}, {', '.join(columns)} FROM {table} NOT INDEXED WHERE {key} > ? {checked} ORDER BY {key}"
     last: Any = "" if table == "meta" else -1
     step = 1
@@ -304,13 +296,6 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
         return [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
     except database.BROKEN:
         return []
-
-
-def _is_described(source: sqlite3.Connection, target: sqlite3.Connection, table: str, summed: bool) -> bool:
-    """Return whether a table has all its columns: the description of a table may be damaged as well."""
-    missing = set(_columns(target, table)).difference(_columns(source, table))
-    later = {"sum", "parts"} | ({"until", "data"} if table == "event" else set())
-    return not missing if summed else missing <= later
 
 
 def _holes(target: sqlite3.Connection) -> list[Damage]:

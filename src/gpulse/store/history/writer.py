@@ -10,12 +10,12 @@ from collections import deque
 from ...model.event import Event
 from ...model.snapshot import Problem
 from ...queue_worker import QueueWorker
+from ..place import HistoryError, WriterLock, default_path, prepare
 from ..queue import boot_id as _boot_id
 from .accounts import Accounts
 from .answers import COUNTED_EVERY, labels_of
 from .database import BROKEN, insertion, is_damage, open_to_write
 from .event_rows import Damage, EventRows, merged
-from .place import HistoryError, WriterLock, default_path, prepare
 from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
 from .slots import Slots
 from .verifying import set_aside_and_save

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ...analysis.cost import usage_cost
+from ...analysis.energy import usage_cost
 from ...errors import UsageError
 from ...model.catalog import GPU_METRICS
 from ...model.codec import time_text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...analysis.cost import usage_cost
+from ...analysis.energy import usage_cost
 from ...analysis.summary import Stats, WeightedSeries
 from ...errors import UnknownGpu
 from ...model.catalog import GPU_METRICS, SUMMARY

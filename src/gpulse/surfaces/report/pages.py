@@ -41,7 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...analysis.cost import Cost
+    from ...analysis.energy import Cost
     from ...analysis.summary import GpuSummary, Summary
     from ...model.serving import Tariff
     from .document import Block, Cell

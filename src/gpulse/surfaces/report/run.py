@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from ...analysis.cost import Cost
+    from ...analysis.energy import Cost
     from ...analysis.summary import GpuSummary, Stats, Summary
     from ...analysis.tally import ServedRun
     from ...model.catalog import Gpu, Process
@@ -81,7 +81,7 @@ class Run(Value):
     @property
     def cost(self) -> Cost | None:
         """What the run cost at the prices of `tariff`; None without prices."""
-        from ...analysis.cost import cost_of
+        from ...analysis.energy import cost_of
 
         return cost_of(self.summary, self.tariff)
 

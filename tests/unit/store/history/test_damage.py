@@ -11,7 +11,7 @@ import pytest
 from bench.corruption import history_rounds
 from gpulse.cli.main import main
 from gpulse.present.events import event_text
-from gpulse.store.history import HistoryReader, HistoryWriter, repair, verify
+from gpulse.store.history import HistoryError, HistoryReader, HistoryWriter, repair, verify
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, known, series, tick, write
 
 OLD = Path(__file__).parents[3] / "captures/history/format-2.db.gz"
@@ -143,36 +143,55 @@ def test_damaged_usage_is_left_out_and_said(tmp_path: Path) -> None:
     assert len(sentences(path)) == 1
 
 
-def test_a_file_of_the_previous_format_is_read_as_it_is_and_upgraded_when_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (
+            1,
+            "has format 1, which no release of gpulse wrote (this version reads 3); move it away, and a new one is begun;",
+        ),
+        (
+            2,
+            "has format 2, which no release of gpulse wrote (this version reads 3); move it away, and a new one is begun;",
+        ),
+        (4, "was written by a newer gpulse (format 4, this version reads 3); update gpulse,"),
+    ],
+)
+def test_a_file_of_another_format_is_refused_in_one_sentence_and_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: int, said: str
+) -> None:
     path = tmp_path / "h.db"
     path.write_bytes(gzip.decompress(OLD.read_bytes()))
-    expected = [float(at // 30 % 100) for at in range(0, 9000, 30)]
+    change_version(path, version)
     before = path.read_bytes()
-    assert known(series(str(path), "utilization", 0, 9000).mean) == expected
-    assert verify(str(path)).sound
+    for use in (HistoryReader, HistoryWriter, verify):
+        with pytest.raises(HistoryError, match="or name another file") as error:
+            use(str(path))
+        assert str(error.value) == f"{path} {said} or name another file."
+    assert main(["history", "--file", str(path)]) == 1
+    assert main(["history", "--file", str(path), "--repair"]) == 1
+    assert capsys.readouterr().err.count(said) == 2
     assert path.read_bytes() == before
-    with HistoryReader(str(path)) as reader:
-        events, usage = reader.events(START, START + 9000), reader.usage(START, START + 9000)
-    HistoryWriter(str(path)).close()
+    assert not list(tmp_path.glob("*damaged*"))
+    path.rename(tmp_path / "old.db")
+    history(str(path), 700)
+    assert len(series(str(path), "utilization", 0, 700).mean) == 70
+
+
+def change_version(path: Path, version: int) -> None:
+    """Write another format into the header of a file."""
     connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-    assert connection.execute("SELECT count(*) FROM block WHERE sum IS NULL OR parts IS NULL").fetchone() == (0,)
+    connection.execute(f"PRAGMA user_version={version}")
     connection.close()
-    assert known(series(str(path), "utilization", 0, 9000).mean) == expected
-    with HistoryReader(str(path)) as reader:
-        assert reader.events(START, START + 9000) == events
-        assert [use.gpu_hours for use in reader.usage(START, START + 9000)] == [use.gpu_hours for use in usage]
-    assert verify(str(path)).sound
-    flip(str(path), "part", "data", "gpu = 1 AND block = (SELECT id FROM block WHERE tier = 0 LIMIT 1)")
-    assert len(known(series(str(path), "utilization", 0, 9000).mean)) == 280
 
 
-def test_a_damaged_block_of_the_previous_format_costs_that_block(tmp_path: Path) -> None:
+def test_a_damaged_format_in_the_header_costs_nothing(tmp_path: Path) -> None:
     path = tmp_path / "h.db"
-    path.write_bytes(gzip.decompress(OLD.read_bytes()))
-    flip(str(path), "part", "data", "gpu = 1 AND block = (SELECT id FROM block WHERE tier = 0 LIMIT 1)")
-    assert len(known(series(str(path), "utilization", 0, 9000).mean)) == 280
-    assert not verify(str(path)).sound
+    history(str(path))
+    change_version(path, 1)
+    assert len(known(series(str(path), "utilization", 0, 9000).mean)) == 900
+    HistoryWriter(str(path)).close()
+    assert verify(str(path)).sound
 
 
 def test_verify_says_what_is_damaged_and_repair_drops_only_that(

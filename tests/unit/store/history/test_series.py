@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.store.history import HistoryReader, HistoryWriter, blocks
+from gpulse.store.history import HistoryReader, HistoryWriter
 from gpulse.surfaces.history.tables import over_time
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, known, series, tick, write
 
@@ -249,19 +249,6 @@ def test_means_are_weighted_by_time_at_every_resolution(tmp_path: Path, points: 
         found = over_time(series(path, key, 0, 6 * HOUR + 1, points))
         assert found is not None
         assert found.mean == pytest.approx(mean, rel=0.01)
-
-
-@pytest.mark.parametrize("points", [100_000, 300, 30])
-def test_blocks_that_do_not_say_how_long_their_rows_stand_are_read(
-    tmp_path: Path, points: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = str(tmp_path / "h.db")
-    monkeypatch.setattr(blocks, "_SECONDS", 3)  # what an older version has not written cannot be found
-    write(path, (tick(at, changing(at - 0.5)) for at in at_changing_intervals(6)))
-    monkeypatch.setattr(blocks, "_SECONDS", 2)
-    found = over_time(series(path, "utilization", 0, 6 * HOUR + 1, points))
-    assert found is not None
-    assert found.mean == pytest.approx(10.0, rel=0.03)
 
 
 def test_figures_of_processes_come_back_with_the_process_they_belong_to(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 
-from ...errors import GpulseError
+from ..errors import GpulseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ def readers_group(environ: Mapping[str, str] = os.environ) -> int | None:
 
     Raises HistoryError for a group that does not exist: a history that the wrong people can read is worse than none.
     """
-    from ..config_path import machine_path
+    from .config_path import machine_path
 
     if not os.path.exists(machine_path(environ)):
         return None
-    from ..config import read_machine_config
+    from .config import read_machine_config
 
     table = read_machine_config(environ).get("privacy", {})
     name = table.get("history_group") if isinstance(table, dict) else None
@@ -153,7 +153,7 @@ def let_group_read(path: str, mode: int) -> None:
         if os.path.exists(one):
             if group is not None and os.stat(one).st_gid != group:
                 os.chown(one, -1, group)
-            os.chmod(one, mode)  # the ones beside it may have been left by a version that let everybody read
+            os.chmod(one, mode)  # those beside it may have been made with another umask
 
 
 def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import grp
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gpulse.store.history import HistoryWriter
-from gpulse.store.history.place import (
+from gpulse.store.place import (
     HistoryError,
     check_access,
     default_path,
@@ -134,3 +136,9 @@ def test_the_group_that_may_read_is_set_once_for_the_machine(tmp_path: Path, mon
     settings.write_text('[privacy]\nhistory_group = "no such"\n')
     with pytest.raises(HistoryError, match="there is no group 'no such'"):
         HistoryWriter(path)
+
+
+def test_what_only_needs_a_path_does_not_load_the_database() -> None:
+    code = "import sys, gpulse.store.alert_file, gpulse.store.runs, gpulse.store.spool; print('sqlite3' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
