@@ -6,83 +6,19 @@ from ..model.cadence import Growth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, TypeAlias
 
     from ..model.catalog import Gpu, Process
-    from .own_use import EnergyShare
+    from ..model.serving import Tariff
+    from ..store.history import Usage
+    from .summary import Summary
     from .tally import Tally
 
     # a window or phase by its tally, with its seconds of one interval between samples
     Parts: TypeAlias = Sequence[tuple[Tally, float]]
-    from typing import Any
-
-    from ..model.serving import Tariff
-    from ..store.history import Usage
-    from .summary import Summary
 
 TELLING = 1.0  # seconds a window must last for its energy to mean something: the counter moves every 0.1 s
-
-
-class Meter:
-    """The energy of one GPU by phase, and of the whole run under an empty name."""
-
-    __slots__ = ("_counter", "_drawn", "_passed", "_pending", "_powered", "_since")
-
-    def __init__(self) -> None:
-        self._counter = Growth()
-        self._passed = 0.0
-        self._pending: dict[str, float] = {}
-        self._drawn: dict[str, float] = {}
-        self._powered = True  # whether power is known for all the time since the last reading of the counter
-        self._since: dict[str, float] = {}  # joules by phase from power alone, since the last reading of the counter
-
-    def add(self, gpu: Gpu, parts: Mapping[str, float], unseen: bool = False) -> Iterator[tuple[str, float]]:
-        """Yield names with the joules that are now known to belong to them.
-
-        `parts` are the seconds of the sample's interval in each phase, and of all of it under an empty name. The growth of the
-        counter is shared by power and time, or by time if power is missing. `unseen`: a hole precedes the sample. The counter
-        grew in it, too, so the watched time since its last reading is charged from power.
-        """
-        if gpu.power_draw is not None:
-            for sums in (self._drawn, self._since):
-                _add(sums, parts, gpu.power_draw)
-        self._powered = self._powered and gpu.power_draw is not None
-        if unseen and self._counter.at is not None:
-            yield from self._since.items()
-            self._passed += parts[""]
-            self._counter = Growth(self._counter.value if gpu.energy is None else gpu.energy, self._passed)
-            self._restart()
-            return
-        _add(self._pending, parts, 1.0)
-        self._passed += parts[""]
-        read = self._counter.at
-        growth = self._counter.grown(gpu.energy, self._passed)
-        if self._counter.at == read:
-            return
-        weights = self._since if self._powered and self._since.get("", 0.0) > 0 else self._pending
-        whole = weights.get("", 0.0) or 1.0
-        if growth is not None:
-            yield from ((name, growth[0] * share / whole) for name, share in weights.items())
-        elif read is None and self._powered:
-            yield from self._since.items()  # the time before the first reading
-        self._restart()
-
-    def _restart(self) -> None:
-        self._pending, self._since, self._powered = {}, {}, True
-
-    def rest(self) -> dict[str, float]:
-        """Return joules by phase since the last reading of the counter, from power alone."""
-        return {} if self._counter.at is None else self._since
-
-    def estimate(self) -> dict[str, float] | None:
-        """Return joules by phase from power alone, for a GPU that never had a counter; None for one that has."""
-        return self._drawn if self._counter.at is None else None
-
-
-def _add(sums: dict[str, float], parts: Mapping[str, float], rate: float) -> None:
-    for name, seconds in parts.items():
-        sums[name] = sums.get(name, 0.0) + seconds * rate
 
 
 _COUNTERS = {"cpu_percent": "cpu_time", "tree_cpu_percent": "tree_cpu_time"}
@@ -128,78 +64,85 @@ class Shares:
     def add(self, parts: Parts, seconds: float, rate: float = 1.0) -> None:
         """Add an interval between samples: each window's seconds of it, and all of it, at this rate."""
         weights = self._weights
-        for tally, part in parts:
-            weights[tally] = weights.get(tally, 0.0) + part * rate
+        for window, part in parts:
+            weights[window] = weights.get(window, 0.0) + part * rate
         self.total += seconds * rate
 
-    def take(self) -> Iterable[tuple[Tally, float]]:
+    def take(self) -> list[tuple[Tally, float]]:
         """Return the weight of each window, and start again."""
         weights, self._weights, self.total = self._weights, {}, 0.0
-        return weights.items()
+        return [*weights.items()]
 
-    def forget(self, tally: Tally) -> None:
+    def forget(self, window: Tally) -> None:
         """Drop a window that nobody reads any more."""
-        self._weights.pop(tally, None)
+        self._weights.pop(window, None)
 
 
-class EnergyShares:
+class EnergyMeter:
     """The energy counter of one GPU, whose growth is shared among windows: by power and time, or by time if power is missing.
 
-    `at` is the time of its last reading, None if it was never read. The time before the first reading is charged at the
-    power of that moment.
+    `at` is the time of its last reading, None if it was never read. `estimated`: there is no counter, but power.
     """
 
-    __slots__ = ("_by_power", "_by_time", "_counter", "_uuid")
+    __slots__ = ("_by_power", "_by_time", "_counter", "_powered", "estimated")
 
-    def __init__(self, uuid: str) -> None:
-        self._uuid = uuid
+    def __init__(self) -> None:
         self._counter = Growth()
         self._by_time = Shares()
-        self._by_power: Shares | None = Shares()
+        self._by_power = Shares()
+        self._powered = True  # whether power is known for all the time since the last reading
+        self.estimated = False
 
     @property
     def at(self) -> float | None:
         """When the counter was last read."""
         return self._counter.at
 
-    def add(self, gpu: Gpu, parts: Parts, seconds: float, at: float, share: EnergyShare | None = None) -> float | None:
-        """Add a sample; return the mean power since the last reading if the counter was read, else None.
+    def add(
+        self, gpu: Gpu, parts: Parts, seconds: float, at: float, unseen: bool = False
+    ) -> tuple[list[tuple[Tally, float]], float | None]:
+        """Add a sample; return the joules that are now known to belong to windows, and the mean power since the last reading.
 
-        `share` is what of the time since then belongs to the program whose windows these are.
+        `parts` are the windows' seconds of the sample's interval, `seconds` all of it. The time before the first reading is charged from
+        power. `unseen`: a hole precedes the sample. The counter grew in it, too, so the watched time since its last reading is
+        charged from power.
         """
-        known = self._counter.at
-        if known is None and gpu.energy is None:
-            return None
-        self._weigh(gpu.power_draw, parts, seconds)
-        growth = self._counter.grown(gpu.energy, at)
-        if self._counter.at == known:
-            return None
-        shares = self._by_time if self._by_power is None or self._by_power.total <= 0 else self._by_power
-        if growth is not None:
-            self._share(shares, growth[0], share)
-        elif known is None and self._by_power is not None:
-            self._share(self._by_power, self._by_power.total, share)  # watts times seconds
-        self._by_time, self._by_power = Shares(), Shares()
-        return None if growth is None else growth[0] / (at - growth[1])
-
-    def forget(self, tally: Tally) -> None:
-        """Drop a window that nobody reads any more."""
-        self._by_time.forget(tally)
-        if self._by_power is not None:
-            self._by_power.forget(tally)
-
-    def _weigh(self, power: float | None, parts: Parts, seconds: float) -> None:
+        read = self._counter.at
         self._by_time.add(parts, seconds)
-        if power is None:
-            self._by_power = None  # one interval without power: until the next reading, only time tells
-        elif self._by_power is not None:
-            self._by_power.add(parts, seconds, power)
+        if gpu.power_draw is None:
+            self._powered = False  # one interval without power: until the next reading, only time tells
+        else:
+            self._by_power.add(parts, seconds, gpu.power_draw)
+        if unseen and read is not None:
+            self._counter = Growth(self._counter.value if gpu.energy is None else gpu.energy, at)
+            return self._charged(self._by_power), None
+        growth = self._counter.grown(gpu.energy, at)
+        self.estimated = self._counter.at is None and (self.estimated or gpu.power_draw is not None)
+        if self._counter.at == read:
+            return [], None
+        if growth is not None:
+            by_power = self._powered and self._by_power.total > 0
+            charged = self._charged(self._by_power if by_power else self._by_time, growth[0])
+            return charged, growth[0] / (at - growth[1])
+        powered = self._powered
+        charged = self._charged(self._by_power)
+        return charged if read is None and powered else [], None
 
-    def _share(self, shares: Shares, joules: float, share: EnergyShare | None) -> None:
-        total = shares.total
-        for tally, weight in shares.take():
-            if total > 0 and weight > 0:
-                tally.add_energy(self._uuid, joules * weight / total, share)
+    def rest(self) -> list[tuple[Tally, float]]:
+        """Return joules since the last reading of the counter, from power alone."""
+        return [] if self._counter.at is None else self._by_power.take()
+
+    def forget(self, window: Tally) -> None:
+        """Drop a window that nobody reads any more."""
+        self._by_time.forget(window)
+        self._by_power.forget(window)
+
+    def _charged(self, shares: Shares, joules: float | None = None) -> list[tuple[Tally, float]]:
+        """Return what each window has of some energy, by default of what its weights are themselves, and start again."""
+        total = shares.total or 1.0
+        charged = shares.take()
+        self._by_time, self._by_power, self._powered = Shares(), Shares(), True
+        return charged if joules is None else [(window, joules * weight / total) for window, weight in charged]
 
 
 _JOULES = 3.6e6  # of a kWh

@@ -5,7 +5,7 @@ A sample is shared among the windows of its interval: activity, CPU time and ene
 
 from __future__ import annotations
 
-from ..analysis.energy import CpuMeter, EnergyShares, Shares
+from ..analysis.energy import CpuMeter, EnergyMeter, Shares
 from ..analysis.own_use import energy_share, tells_processes
 
 TYPE_CHECKING = False
@@ -234,7 +234,7 @@ class Sharing:
     """The counters of one run; guarded by the ledger's lock."""
 
     def __init__(self) -> None:
-        self._counters: dict[str, EnergyShares] = {}
+        self._counters: dict[str, EnergyMeter] = {}
         self._activity = Shares()
         self._process_shares = Shares()
         self._cpu = CpuMeter()
@@ -289,13 +289,16 @@ class Sharing:
     def _share_energy(self, snap: AgentSample, parts: Parts, seconds: float) -> float | None:
         """Share the growth of the energy counters among the windows; return the program's mean power since they were last read."""
         watts: float | None = None
+        parts = [(tally, part) for tally, part in parts if part > 0]
         for gpu in snap.snapshot.gpus:
             if gpu.uuid is None:
                 continue
             if gpu.uuid not in self._counters:
-                self._counters[gpu.uuid] = EnergyShares(gpu.uuid)
+                self._counters[gpu.uuid] = EnergyMeter()
             share = _share(gpu, snap.own)
-            mean = self._counters[gpu.uuid].add(gpu, parts, seconds, snap.at, share)
+            charged, mean = self._counters[gpu.uuid].add(gpu, parts, seconds, snap.at)
+            for tally, joules in charged:
+                tally.add_energy(gpu.uuid, joules, share)
             if mean is not None and (own := _own(mean, share)) is not None:
                 watts = (watts or 0.0) + own
         return watts

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from gpulse.analysis.energy import Meter
+from gpulse.analysis.energy import EnergyMeter
+from gpulse.analysis.tally import Tally
 from gpulse.model.cadence import Cadence
 from gpulse.model.catalog import Gpu
 
 
 def total(times: list[float], energies: list[float], watts: float = 100.0) -> tuple[float, float]:
     """Return joules and the seconds they belong to."""
-    meter, cadence = Meter(), Cadence()
+    meter, cadence, tally = EnergyMeter(), Cadence(), Tally()
     joules = watched = 0.0
     last = times[0]
     for time, energy in zip(times, energies, strict=True):
         seconds, _ = cadence.next(time)
         unseen = time - last > seconds + 1e-9
-        joules += sum(
-            part for _, part in meter.add(Gpu({"energy": energy, "power_draw": watts}), {"": seconds}, unseen)
-        )
         watched += seconds
+        gpu = Gpu({"energy": energy, "power_draw": watts})
+        joules += sum(part for _, part in meter.add(gpu, [(tally, seconds)], seconds, watched, unseen)[0])
         last = time
-    return joules + sum(meter.rest().values()), watched
+    return joules + sum(part for _, part in meter.rest()), watched
 
 
 def test_energy_of_a_hole_is_left_out_as_its_time_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...analysis.code_lines import code_lines
 from ...analysis.diagnosis.running import RunningDiagnosis, with_wait
-from ...analysis.energy import CpuMeter, Meter, Shares
+from ...analysis.energy import CpuMeter, EnergyMeter, Shares
 from ...analysis.events import EventDetector
 from ...analysis.summary import Mfu
 from ...analysis.tally import ServingTally, Tally
@@ -72,7 +72,8 @@ class _Account:
         self._whole = Tally()
         self._phases: dict[str, _Phase] = {}
         self._phase = ""
-        self._meters: dict[str, Meter] = {}
+        self._meters: dict[str, EnergyMeter] = {}
+        self._watched = 0.0  # seconds so far
         self._cpu = CpuMeter()
         self._cpu_shares = {key: Shares() for key in self._cpu.keys}
         self._activity = Shares()
@@ -107,7 +108,7 @@ class _Account:
         self._stacks.add(sample.stacks)
         if sample.peaks is not None:
             self._peaks = sample.peaks
-        self._charge(snapshot, {name: each.seconds for name, each in progress.items()}, unseen > 0)
+        self._charge(snapshot, progress, unseen > 0)
         self.marks += sample.marks[: _MOST_MARKS - len(self.marks)]
         for problem in snapshot.problems[:20]:
             if len(self.problems) < 20:
@@ -127,8 +128,8 @@ class _Account:
             self.uses.raise_peaks(self._peaks.processes)
         self._note(self._detector.finish())
         for uuid, meter in self._meters.items():
-            for phase, joules in meter.rest().items():
-                self._tally_of(phase).add_energy(uuid, joules)
+            for tally, joules in meter.rest():
+                tally.add_energy(uuid, joules)
         summary = self._summary()
         return Run(
             name,
@@ -146,7 +147,7 @@ class _Account:
             interval=self._cadence.usual,
             missing=self.missing,
             problems=list(self.problems),
-            estimated=any(meter.estimate() for meter in self._meters.values()),
+            estimated=any(meter.estimated for meter in self._meters.values()),
             diagnosis=with_wait(self._diagnosis.diagnosis(), 100 * summary.waited / max(summary.seconds, 1e-9)),
         )
 
@@ -264,13 +265,16 @@ class _Account:
             if shares.total and self._cpu.read_at(key) in (None, snapshot.time):
                 shares.take()
 
-    def _charge(self, snapshot: Snapshot, parts: Mapping[str, float], unseen: bool) -> None:
+    def _charge(self, snapshot: Snapshot, progress: Mapping[str, PhaseProgress], unseen: bool) -> None:
+        parts = [(self._tally_of(name), each.seconds) for name, each in progress.items()]
+        seconds = progress[""].seconds
+        self._watched += seconds
         for at, gpu in enumerate(snapshot.gpus):
             uuid = gpu.uuid or f"at {at}"
             if uuid not in self._meters:
-                self._meters[uuid] = Meter()
-            for name, joules in self._meters[uuid].add(gpu, parts, unseen):
-                self._tally_of(name).add_energy(uuid, joules)
+                self._meters[uuid] = EnergyMeter()
+            for tally, joules in self._meters[uuid].add(gpu, parts, seconds, self._watched, unseen)[0]:
+                tally.add_energy(uuid, joules)
 
 
 def believed(snapshot: Snapshot) -> Snapshot:
