@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import time
@@ -10,6 +9,7 @@ import time
 from ..errors import GpulseError
 from ..model.event import Event, Silence
 from ..value import Value, fresh
+from .claims import lock_holder, try_lock
 from .lines import replaced
 from .place import SYSTEM, default_path, existing_path, prepare
 
@@ -66,7 +66,7 @@ class AlertFile:
         """Answer for the file unless another server does."""
         if self.path is not None and self._owner is None:
             try:
-                self._owner = self._lock("server", prepare(self.path), fcntl.LOCK_NB)
+                self._owner = self._lock("server", prepare(self.path), 0.0)
             except OSError as error:
                 raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
         return self.owned
@@ -81,16 +81,9 @@ class AlertFile:
     def watched(self) -> bool:
         """Whether a server that answers for the file is running."""
         try:
-            handle = os.open(f"{self.path}.server", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
+            return lock_holder(f"{self.path}.server") is not None
+        except PermissionError:
             return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-        except OSError:
-            return True
-        finally:
-            os.close(handle)
 
     def add_silence(self, silence: Silence) -> None:
         """Add a silence, for the server to take over at its next sample."""
@@ -201,7 +194,7 @@ class AlertFile:
             return self._memory
         try:
             mode = prepare(self.path)
-            handle = self._lock("lock", mode)
+            handle = self._lock("lock", mode, float("inf"))
             assert handle is not None  # it waits
             try:
                 unseen, document = self.changed, self._document()
@@ -216,17 +209,18 @@ class AlertFile:
             raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
         return document
 
-    def _lock(self, what: str, mode: int, how: int = 0) -> int | None:
-        """Lock a file beside this one; with LOCK_NB as `how`, return None if somebody else has."""
+    def _lock(self, what: str, mode: int, patience: float) -> int | None:
+        """Lock a file beside this one; return None if somebody else keeps it locked for longer than `patience` seconds."""
         handle = os.open(f"{self.path}.{what}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | how)
-            return handle
+            locked = try_lock(handle, patience=patience)
         except OSError:
             os.close(handle)
-            if not how:
-                raise
-            return None
+            raise
+        if locked:
+            return handle
+        os.close(handle)
+        return None
 
     def _stamp(self) -> tuple[int, ...] | None:
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NOTE = 200  # bytes of a lock file that are read: a pid and a name
-_TRIES = 5  # a reader that asks who holds a lock has it itself for some microseconds
+_PATIENCE = 0.01  # seconds; a reader that asks who holds a lock has it itself for some microseconds
 
 
 class Claim:
@@ -58,17 +58,11 @@ def claim(uuid: str, folder: str | None = None, share: bool = False) -> Claim | 
     handle = _opened(path)
     if handle is None:
         return None
-    for left in reversed(range(_TRIES)):
-        if _locked(handle, fcntl.LOCK_SH if share else fcntl.LOCK_EX):
-            break
-        if not left:
-            os.close(handle)
-            return None
-        time.sleep(0.002)
-    if not _is_at(handle, path):  # somebody cleaned up between our opening and our locking
+    locked = try_lock(handle, fcntl.LOCK_SH if share else fcntl.LOCK_EX, _PATIENCE)
+    if not locked or not _is_at(handle, path):  # somebody cleaned up between our opening and our locking
         os.close(handle)
         return None
-    _sign(handle)
+    sign(handle, f"{user_name(os.getuid())}, pid {os.getpid()}")
     return Claim(uuid, handle)
 
 
@@ -139,25 +133,43 @@ def _holder(path: str) -> str | None:
     if not _is_lock(path):
         return f"{path}, which is not a lock file of gpulse"
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        return lock_holder(path)
     except PermissionError:
         return ""  # somebody keeps it to themselves
+
+
+def lock_holder(path: str) -> str | None:
+    """Return what the holder of a lock file says in it, None if nobody holds it; raise PermissionError if that cannot be tried."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        raise
     except OSError:
         return None
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode) or _locked(handle, fcntl.LOCK_SH):
+        if not stat.S_ISREG(os.fstat(handle).st_mode) or try_lock(handle, fcntl.LOCK_SH):
             return None
-        return os.pread(handle, _NOTE, 0).decode("utf-8", "replace").strip()
+        return note_in(handle)
     finally:
         os.close(handle)
 
 
-def _locked(handle: int, kind: int) -> bool:
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def note_in(handle: int) -> str:
+    """Return what the holder of a lock file says in it."""
+    return os.pread(handle, _NOTE, 0).decode("utf-8", "replace").strip()
+
+
+def try_lock(handle: int, kind: int = fcntl.LOCK_EX, patience: float = 0.0) -> bool:
+    """Lock a file, also by waiting some seconds; return False if somebody else keeps it locked. Raises OSError where there are no locks."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+        time.sleep(0.002)
 
 
 def _is_at(handle: int, path: str) -> bool:
@@ -167,11 +179,11 @@ def _is_at(handle: int, path: str) -> bool:
         return False
 
 
-def _sign(handle: int) -> None:
+def sign(handle: int, who: str) -> None:
     """Write who has it, for those who ask; the lock alone counts, so a full disk is no reason not to have it."""
     try:
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{user_name(os.getuid())}, pid {os.getpid()}\n".encode(), 0)
+        os.pwrite(handle, f"{who}\n".encode(), 0)
     except OSError:
         pass
 

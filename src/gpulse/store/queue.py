@@ -9,7 +9,7 @@ import time
 from functools import cache
 
 from ..value import Value
-from .claims import claims_folder
+from .claims import claims_folder, try_lock
 from .claims import user_name as user_name
 
 TYPE_CHECKING = False
@@ -228,19 +228,15 @@ def _replaced(path: str, plain: Mapping[str, Any], owner: int = -1) -> int:
     """Write a file whole and return it, locked; root gives it to its `owner`. Who waits sees that the folder has changed."""
     import json
 
-    handle = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        os.fchmod(handle, 0o644)  # others must be able to read whose turn it is, whatever the umask
+    from .lines import replaced
+
+    with replaced(path, 0o644) as file:
+        os.fchmod(file.fileno(), 0o644)  # others must be able to read whose turn it is, whatever the umask
         if os.geteuid() == 0:
-            os.fchown(handle, owner, -1)
-        os.write(handle, json.dumps(plain, allow_nan=False).encode("utf-8", "backslashreplace"))
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(f"{path}.new", path)
-    except BaseException:  # also Ctrl-C: half an entry must not stay behind
-        os.close(handle)
-        _remove(f"{path}.new")
-        raise
-    return handle
+            os.fchown(file.fileno(), owner, -1)
+        file.write(json.dumps(plain, allow_nan=False).encode("utf-8", "backslashreplace"))
+        try_lock(file.fileno())
+        return os.dup(file.fileno())  # which keeps the lock
 
 
 def _to_plain(entry: Entry) -> dict[str, Any]:
@@ -313,11 +309,8 @@ def _life(plain: Mapping[str, Any], handle: int) -> tuple[str, int] | None:
     pid, start = plain.get("pid"), plain.get("start")
     if not isinstance(pid, int) or not isinstance(start, int) or pid <= 0 or plain.get("boot") != boot_id():
         return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    if try_lock(handle, fcntl.LOCK_SH):
         return None  # nobody holds it
-    except BlockingIOError:
-        pass
     if plain.get("space") != _pid_space():
         return "", start
     if (seen := _stat(pid)) is not None:
@@ -369,10 +362,9 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
+    from .lines import remove
+
+    remove(path)
 
 
 def reservations(folder: str | None = None) -> Iterator[Entry]:

@@ -117,14 +117,14 @@ class RecordingFile(AppendedFile):
 
 def _lock(handle: int, path: str) -> None:
     """Keep a second writer out: two would spoil each other's lines."""
-    import fcntl
+    from .claims import try_lock
 
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise RecordingError(f"{path} is being written by another recorder;", "choose another name.") from None
+        locked = try_lock(handle)
     except OSError:
-        pass  # a file system without locks
+        locked = True  # a file system without locks
+    if not locked:
+        raise RecordingError(f"{path} is being written by another recorder;", "choose another name.")
 
 
 _FEW = 4  # digits of a file's number: names sort as the files follow each other
