@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 64  # ancestors of one process, against a loop in a list that changes while it is read
+_WALK = 60.0  # seconds from one walk over all processes to the next
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _SLURM = frozenset({"job_name", "account", "partition"})
 _OWNER = frozenset({"container", "pod", "project", "job"}) | _SLURM
@@ -98,6 +99,9 @@ class LinuxMachine(Machine):
         self._relatives: dict[tuple[int, int], Relative] = {}
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
         self._gpu_pids: Collection[int] = ()
+        self._roots: frozenset[int] = frozenset()  # of the last walk over process trees
+        self._strangers: set[int] = set()  # processes in no tree of these
+        self._walked = float("-inf")  # when all processes were read
         self._top = TopProcesses(self._ticks, self._page)
         self._privacy: Privacy | None = None
         self._slurm: SlurmNode | Literal[False] | None = None
@@ -122,9 +126,10 @@ class LinuxMachine(Machine):
         self._gpu_pids = pids
         known: dict[int, Facts] = {}
         seen: dict[tuple[int, int], dict[str, str]] = {}
-        trees = self._trees(pids, bool(keys & _TRAFFIC)) if keys & _TREE else {}
+        stats = self._related(pids) if keys & _TREE else {}
+        trees = self._trees(pids, stats, bool(keys & _TRAFFIC)) if stats else {}
         for pid in pids:
-            stat = self._stat(pid)
+            stat = stats.get(pid) or self._stat(pid)
             if stat is None:
                 continue
             identity = (pid, stat.started)
@@ -167,7 +172,7 @@ class LinuxMachine(Machine):
 
     def family(self, pid: int) -> list[int]:
         """Return a process and its running descendants, nearest first, without this process."""
-        return self._trees([pid], False)[pid].pids
+        return self._trees([pid], self._related([pid]), False)[pid].pids
 
     def about(self, pid: int) -> dict[str, str]:
         folder = f"{self._proc}/{pid}"
@@ -293,18 +298,32 @@ class LinuxMachine(Machine):
                 self._users[uid] = str(uid) if uid >= 0 else "?"
         return self._users[uid]
 
-    def _trees(self, roots: Collection[int], traffic: bool) -> dict[int, Tree]:
-        """Return the process tree of each root; one walk over /proc takes a few ms on a busy machine."""
-        stats = self._stats()
+    def _trees(self, roots: Collection[int], stats: Mapping[int, Stat], traffic: bool) -> dict[int, Tree]:
+        """Return the process tree of each root; what is in none of them is left out of the next walk."""
         children: dict[int, list[int]] = {}
         for pid, stat in stats.items():
             children.setdefault(stat.parent, []).append(pid)
         trees = {root: Tree(root, stats, children) for root in roots}
+        self._strangers.update(stats.keys() - {pid for tree in trees.values() for pid in tree.pids})
         if traffic:
             for tree in trees.values():
                 tree.traffic = self._traffic(tree.pids)
                 tree.hidden = tree.traffic is None
         return trees
+
+    def _related(self, roots: Collection[int]) -> dict[int, Stat]:
+        """Read the stat of all processes but those that were in no tree of these roots before.
+
+        They cannot come into one: an orphan goes to one of its ancestors. From time to time all are read again, in case one ended
+        and its PID was taken. Reading all takes a few ms on a busy machine.
+        """
+        now = time.monotonic()
+        if not self._roots.issuperset(roots) or now - self._walked >= _WALK:
+            self._strangers, self._walked = set(), now
+        self._roots = frozenset(roots)
+        listed = {int(name) for name in names(self._proc) if name.isdecimal()}
+        self._strangers &= listed
+        return {pid: stat for pid in listed - self._strangers if (stat := self._stat(pid))}
 
     def _stats(self) -> dict[int, Stat]:
         """Read the stat of every process."""

@@ -10,7 +10,9 @@ import pytest
 
 from gpulse.model.catalog import HOST_METRICS
 from gpulse.sampling.assemble import Rates, settle_rates
+from gpulse.sources import host
 from gpulse.sources.base import Facts
+from gpulse.sources.files import read_text
 from gpulse.sources.host import TOP_KEYS, memory_info, read_host
 from tests.unit.sources.proc import Root
 
@@ -242,6 +244,20 @@ def test_ethernet_ports_are_hardware_and_a_port_that_is_down_has_no_speed(root: 
     assert values["port_speeds"] == (3.125e9, 0.0)
     assert values["port_errors"] == (8.0, 8.0)
     assert values["port_downs"] == (5.0, 0.0)  # the second does not count
+
+
+def test_of_ports_only_the_files_that_are_asked_for_are_read(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    _port(root, 0, 0)
+    read: list[str] = []
+
+    def noted(path: str) -> str | None:
+        read.append(path.rpartition("/")[2])
+        return read_text(path)
+
+    monkeypatch.setattr(host, "read_text", noted)
+    values = read_host(frozenset({"port_rx", "port_states"}), str(root)).values
+    assert (values["port_names"], values["port_states"]) == (("mlx5_0/1",), ("active",))
+    assert sorted(read) == ["port_rcv_data", "port_xmit_data", "state"]
 
 
 def test_a_machine_without_ports_has_none(root: Root) -> None:

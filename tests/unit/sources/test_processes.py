@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import PROCESS_METRICS
 from gpulse.sampling.assemble import Rates, settle_rates
-from gpulse.sources.processes import LinuxMachine, parse_stat
+from gpulse.sources.processes import LinuxMachine, Stat, parse_stat
 from tests.unit.sources.proc import INIT, Root
 
 _ALL = frozenset(PROCESS_METRICS)
@@ -123,6 +123,30 @@ def test_a_tree_is_the_process_with_all_its_descendants(root: Root) -> None:
     facts = LinuxMachine(str(root)).processes([7, 11], _ALL)
     assert [facts[pid].values["children"] for pid in (7, 11)] == [3, 0]
     assert [facts[pid].counters["tree_cpu_percent"].value for pid in (7, 11)] == [400 / _TICKS, 100 / _TICKS]
+
+
+def test_processes_outside_the_trees_are_read_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    for pid, parent in ((7, 1), (8, 7), (20, 1), (21, 20)):
+        root.process(pid, parent=parent)
+    machine = LinuxMachine(str(root))
+    plain, read = machine._stat, list[int]()
+
+    def noted(pid: int) -> Stat | None:
+        read.append(pid)
+        return plain(pid)
+
+    monkeypatch.setattr(machine, "_stat", noted)
+    assert machine.processes([7], _ALL)[7].values["children"] == 1
+    assert {*read} == {7, 8, 20, 21}
+    root.process(9, parent=8)
+    root.process(22, parent=20)
+    read.clear()
+    assert machine.processes([7], _ALL)[7].values["children"] == 2
+    assert {*read} == {7, 8, 9, 22}
+    read.clear()
+    facts = machine.processes([7, 20], _ALL)  # one of them comes to a GPU
+    assert [facts[pid].values["children"] for pid in (7, 20)] == [2, 2]
+    assert {*read} == {7, 8, 9, 20, 21, 22}
 
 
 def test_what_a_worker_used_stays_in_the_tree_when_it_ends(root: Root) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import marshal
 from array import array
 from collections import deque
 
-from ...model.catalog import CURVES
+from ...model.catalog import CURVES, Gpu, Host, Process, Server
+from ...model.snapshot import Problem, Snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
-    from ...model.snapshot import Snapshot
+    from ...model.catalog import State
+    from ...model.metric import Gap, Reading, Value
 
     Slot: TypeAlias = tuple[float, float, float]
 
-_SAMPLES = 900  # complete snapshots, compressed: 15 minutes at one per second, 2 KB each
+_SAMPLES = 900  # complete snapshots, compressed: 15 minutes at one per second, 1 KB each
+_TOGETHER = 10  # snapshots compressed at a time: each call of zlib sets up 256 KB
 _POINTS = 43_200  # chart points per series: 12 hours at one per second, 4 bytes each
 _RECENT = 3600  # points of the other curves: an hour, so that a chart that is opened later is not empty
 _NAN = float("nan")
@@ -35,7 +39,8 @@ class History:
         self.times: array[float] = array("d")
         self.turns = 0  # how often the clock was set back, which invalidates what was drawn before
         self._series: dict[tuple[int, str], array[float]] = {}
-        self._packed: deque[tuple[float, bytes]] = deque(maxlen=_SAMPLES)
+        self._packed: deque[tuple[list[float], bytes]] = deque(maxlen=_SAMPLES // _TOGETHER)  # oldest first
+        self._fresh: list[tuple[float, bytes]] = []  # those since, fewer than are compressed together
 
     def watch(self, keys: Iterable[str]) -> None:
         """Keep series of these metrics from now on, after what `recent` has of them; existing ones stay."""
@@ -51,7 +56,10 @@ class History:
         self._add_values(snapshot)
         if self.recent is not None:
             self.recent._add_values(snapshot, self.keys)
-        self._packed.append((snapshot.time, _pack(snapshot)))
+        self._fresh.append((snapshot.time, _pack(snapshot)))
+        if len(self._fresh) == _TOGETHER:
+            self._packed.append(([time for time, _ in self._fresh], _compressed([packed for _, packed in self._fresh])))
+            self._fresh = []
 
     def _add_values(self, snapshot: Snapshot, except_for: Sequence[str] = ()) -> None:
         if self.times and snapshot.time <= self.times[-1]:
@@ -107,16 +115,20 @@ class History:
 
     def moments(self) -> list[float]:
         """Return the times of the snapshots to step back to."""
-        return [time for time, _ in self._packed]
+        kept = [time for times, _ in self._packed for time in times]
+        return [*kept, *(time for time, _ in self._fresh)][-_SAMPLES:]
 
     def sample_at(self, moment: float) -> Snapshot | None:
         """Return the newest sample not later than a time, or the oldest one; None if there is none."""
-        found: bytes | None = None
-        for time, packed in self._packed:
-            if found is not None and time > moment:
-                break
-            found = packed
-        return None if found is None else _unpack(found)
+        moments = self.moments()
+        if not moments:
+            return None
+        time = next((time for time in reversed(moments) if time <= moment), moments[0])
+        for known, packed in self._fresh:
+            if known == time:
+                return _unpack(packed)
+        times, block = next(one for one in self._packed if time in one[0])
+        return _unpack(_decompressed(block)[times.index(time)])
 
     def last(self, gpu: int, key: str, since: float, until: float) -> list[float]:
         """Return the known values of a metric between two times."""
@@ -128,8 +140,10 @@ class History:
         del self.times[start:]
         for series in self._series.values():
             del series[start:]
-        while self._packed and self._packed[-1][0] >= moment:
-            self._packed.pop()
+        while self._packed and self._packed[-1][0][-1] >= moment:
+            times, block = self._packed.pop()
+            self._fresh = list(zip(times, _decompressed(block), strict=True))
+        self._fresh = [(time, packed) for time, packed in self._fresh if time < moment]
         self.turns += 1
 
     def _first(self, since: float) -> int:
@@ -146,19 +160,56 @@ class History:
 
 
 def _pack(snapshot: Snapshot) -> bytes:
+    """Return a snapshot in a form that takes a tenth of the time of JSON; it never leaves this process."""
+
+    gpus, serving = [_plain_gpu(gpu) for gpu in snapshot.gpus], [_plain(server) for server in snapshot.serving]
+    problems = [(problem.source, problem.message, problem.remedy) for problem in snapshot.problems]
+    whole = (snapshot.time, gpus, _plain(snapshot.host), dict(snapshot.driver), problems, serving)
+    return marshal.dumps(whole)
+
+
+def _compressed(packed: list[bytes]) -> bytes:
     import zlib  # loaded after the first frame
 
-    from ...model.codec import to_line
+    return zlib.compress(marshal.dumps(packed), 1)
 
-    return zlib.compress(to_line(snapshot).encode(), 1)
+
+def _decompressed(block: bytes) -> list[bytes]:
+    import zlib
+
+    found: list[bytes] = marshal.loads(zlib.decompress(block))
+    return found
+
+
+def _plain(reading: Reading) -> tuple[dict[str, Value], dict[str, Gap]]:
+    return dict(reading.items()), dict(reading.gaps)
+
+
+def _plain_gpu(gpu: Gpu) -> tuple[Any, ...]:
+    processes, instances = [_plain(process) for process in gpu.processes], [_plain_gpu(part) for part in gpu.instances]
+    return *_plain(gpu), gpu.state, gpu.since, processes, instances
 
 
 def _unpack(packed: bytes) -> Snapshot:
-    import zlib
 
-    from ...model.codec import from_line
+    time, gpus, host, driver, problems, serving = marshal.loads(packed)
+    return Snapshot(
+        time,
+        tuple(_gpu_of(*gpu) for gpu in gpus),
+        Host(*host),
+        driver,
+        tuple(Problem(*problem) for problem in problems),
+        tuple(Server(*server) for server in serving),
+    )
 
-    return from_line(zlib.decompress(packed).decode())
+
+def _gpu_of(
+    values: dict[str, Value], gaps: dict[str, Gap], state: State, since: float | None, processes: Any, instances: Any
+) -> Gpu:
+    rows = tuple(Process(*process) for process in processes)
+    return Gpu(
+        values, gaps, state=state, since=since, processes=rows, instances=tuple(_gpu_of(*one) for one in instances)
+    )
 
 
 _TRACES = 256  # kept at once: a span or a size that is gone is made anew when it comes back

@@ -154,7 +154,7 @@ def column_title(column: str, short: bool = False) -> str:
 
 _HOST = (
     "name", "cpu_count", "cpu_per_core", "load", "memory_total", "swap_used", "swap_total", *HOST_CURVES,
-    "port_names", "port_rx", "port_tx",
+    "port_rx", "port_tx", *CONDITIONS["port_flaps"].needs,
 )  # fmt: skip
 # for the verdict
 _JUDGED = ("sm_occupancy", "fp32_active", "pcie_rx", "pcie_tx", "clock_sm_max", "power_default_limit")

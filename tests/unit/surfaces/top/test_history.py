@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu, Process
+from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.registry import make_source
 from gpulse.surfaces.top import history as history_module
 from gpulse.surfaces.top.history import History
 
@@ -107,6 +111,24 @@ class TestSteppingBack:
         )
         one = Snapshot(4.25, (gpu, Gpu({"index": 1}, state="lost", since=2.0)), driver={"version": "580"})
         assert filled(one).sample_at(4.25) == one
+
+    def test_samples_of_simulated_machines_come_back_whole(self) -> None:
+        for name in ("demo", "demo:mixed"):
+            with closing(Sampler(make_source(name), EVERYTHING).open()) as sampler:
+                one = sampler.read()
+            assert one.gpus[0].processes
+            assert filled(one).sample_at(one.time) == one
+
+    def test_every_sample_of_many_comes_back_also_after_the_clock_was_set_back(self) -> None:
+        history = filled(*(sample(float(at), at) for at in range(35)))
+        assert [history.sample_at(float(at)) for at in range(35)] == [sample(float(at), at) for at in range(35)]
+        history.add(sample(16.5, 99))
+        assert history.moments() == [*range(17), 16.5]
+        assert [history.sample_at(at) for at in (9.0, 16.0, 40.0)] == [
+            sample(9.0, 9),
+            sample(16.0, 16),
+            sample(16.5, 99),
+        ]
 
     def test_moments_are_in_order(self) -> None:
         assert filled(sample(1, 1), sample(2, 1), sample(3.5, 1)).moments() == [1, 2, 3.5]
