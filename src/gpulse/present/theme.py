@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TRUE_COLOR = 1 << 24
 THEMES = ("auto", "dark", "light", "neutral", "contrast", "blind", "mono")
+_MOST_GAUGES = 2000
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
@@ -29,7 +30,7 @@ class Theme:
     Without colors, `paint` returns text unchanged, for pipes, and `switch` uses only bold, dim and reverse, for screens.
     """
 
-    __slots__ = ("_codes", "_gradients", "_switches", "background", "colors", "more", "name", "unicode")
+    __slots__ = ("_codes", "_gauges", "_gradients", "_switches", "background", "colors", "more", "name", "unicode")
 
     def __init__(self, colors: int = 0, unicode: bool = True, name: str = "dark", background: str = "") -> None:
         if name not in THEMES:
@@ -40,6 +41,7 @@ class Theme:
         self.background = background
         self.more = "…" if unicode else "~"
         self._codes: Mapping[str, str] = _codes(SHEETS[_palette(name, background)], colors) if colors else {}
+        self._gauges: dict[tuple[str, int, int], list[str]] = {}
         self._gradients: dict[tuple[str, int], list[str]] | None = None
         self._switches: Mapping[str, str] = self._codes if colors else MONO  # NO_COLOR does not forbid bold
 
@@ -94,6 +96,18 @@ class Theme:
         full, rest = divmod(eighths, 8)
         filled = "█" * full + (_BLOCKS[rest] if rest else "")
         return filled, "·" * (cells - len(filled))
+
+    def gauge(self, share: float | None, cells: int, style: str) -> tuple[str, list[str]]:
+        """Return a bar as text with the style of each cell; the list is shared, so do not change it."""
+        filled, empty = self.bar(share, cells)
+        name = (style, len(filled), cells)
+        found = self._gauges.get(name)
+        if found is None:
+            if len(self._gauges) > _MOST_GAUGES:
+                self._gauges.clear()
+            shades = (self.shaded(style, cells) if filled else None) or [style] * cells
+            found = self._gauges[name] = [*shades[: len(filled)], *["track"] * len(empty)]
+        return filled + empty, found
 
 
 def _palette(name: str, background: str) -> str:

@@ -114,6 +114,16 @@ def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
     return end
 
 
+def draw_styled(grid: Grid, row: int, column: int, text: str, styles: list[str]) -> int:
+    """Write trusted text like `draw`, with a style for each of its characters: one call for what would take several."""
+    if not 0 <= row < grid.rows or column < 0 or column >= grid.columns:
+        return column
+    end = min(grid.columns, column + len(text))
+    grid.chars[row][column:end] = text if end - column == len(text) else text[: end - column]
+    grid.styles[row][column:end] = styles if end - column == len(styles) else styles[: end - column]
+    return end
+
+
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn atomically if the terminal supports synchronized updates
 _NEAR = 4  # unchanged cells between two changes that are cheaper to rewrite than to skip
 

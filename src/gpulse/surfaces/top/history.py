@@ -113,6 +113,14 @@ class History:
             "f", [_NAN] * (len(self.times) - start)
         )
 
+    def points(self, gpus: Sequence[int], key: str, since: float) -> list[tuple[float, list[float]]]:
+        """Return the times since a time, each with the values of a metric of these GPUs; a missing value is NaN."""
+        if self.recent is not None and key not in self.keys:
+            return self.recent.points(gpus, key, since)
+        series = [self._series.get((gpu, key)) for gpu in gpus]
+        places = range(self._first(since), len(self.times)) if gpus else ()
+        return [(self.times[at], [_NAN if values is None else values[at] for values in series]) for at in places]
+
     def moments(self) -> list[float]:
         """Return the times of the snapshots to step back to."""
         kept = [time for times, _ in self._packed for time in times]
@@ -241,12 +249,7 @@ class ChartTrace:
             since = _NEVER
         if self._read == _NEVER:
             self._since = since
-        times: Sequence[float] = ()
-        series = []
-        for gpu in self.gpus:
-            times, values = history.series(gpu, self.key, max(since, self._read))
-            series.append(values)
-        for moment, row in zip(times, zip(*series, strict=False), strict=False):
+        for moment, row in history.points(self.gpus, self.key, max(since, self._read)):
             if moment > self._read:
                 self._add(moment, mean(row), interval)
 

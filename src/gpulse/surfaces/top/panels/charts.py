@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from ....model.catalog import CURVES, GPU_METRICS, Gpu
 from ....present.cells import MISSING, clock_text, is_absent, value_text, why_absent
 from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
 from ....present.text import fit, width
 from ....present.words import degrees
-from ....screen.grid import draw
+from ....screen.grid import draw, draw_styled
 from ....units import BYTES, BYTES_PER_SECOND, CELSIUS, PERCENT, size_text
 from ....value import Value
 from ..history import mean, traces
@@ -148,11 +150,9 @@ def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | N
     dots = plot.columns * (2 if state.theme.unicode else 1)
     shade = state.theme.glyph(SHADE, ASCII_SHADE)
     make = braille_spans if state.theme.unicode else ascii_spans
+    shaded = {shade: "track"}
     for at, text in enumerate(make(spans[-dots:], plot.rows, chart.low, chart.high)):
-        draw(grid, plot.row + at, plot.column, text, style)
-        if shade in text:
-            styles = ["track" if char == shade else style for char in text]
-            grid.styles[plot.row + at][plot.column : plot.column + len(text)] = styles
+        draw_styled(grid, plot.row + at, plot.column, text, list(map(shaded.get, text, repeat(style))))
     _scale(grid, chart, state)
     _times(grid, chart, state)
     if moment is not None:

@@ -25,7 +25,7 @@ from ....present.words import (
     silence,
     worst,
 )
-from ....screen.grid import draw
+from ....screen.grid import draw, draw_styled
 from ..layout import CARD, GAP, Area, plan
 from . import charts
 
@@ -132,8 +132,10 @@ def _bar_row(
     grid: Grid, row: int, column: int, state: State, name: str, share: float | None, bar: int, text: str
 ) -> int:
     style = share_style(share)
-    column = _gauge(grid, row, draw(grid, row, column, name, "label"), state, share, bar, style)
-    return draw(grid, row, column, f"{text:>5}", style)
+    drawn, styles = state.theme.gauge(None if share is None else share / 100, max(0, bar), style)
+    number = f"{text:>5}"
+    styles = [*["label"] * len(name), *styles, *[style] * len(number)]
+    return draw_styled(grid, row, column, f"{name}{drawn}{number}", styles)
 
 
 def _activity(gpu: Gpu, metric: Number, state: State, unit: str = "") -> tuple[float | None, str]:
@@ -365,13 +367,8 @@ def _corner(grid: Grid, area: Area, text: str) -> None:
 
 def _gauge(grid: Grid, row: int, column: int, state: State, share: float | None, cells: int, style: str) -> int:
     """Draw a bar of a percentage and return the column after it."""
-    cells = max(0, cells)
-    filled, empty = state.theme.bar(None if share is None else share / 100, cells)
-    end = draw(grid, row, column, filled, style)
-    shades = state.theme.shaded(style, cells) if filled else None
-    if shades is not None and 0 <= row < grid.rows and 0 <= column < end:
-        grid.styles[row][column:end] = shades[: end - column]
-    return draw(grid, row, end, empty, "track")
+    text, styles = state.theme.gauge(None if share is None else share / 100, max(0, cells), style)
+    return draw_styled(grid, row, column, text, styles)
 
 
 def _percent(share: float | None) -> str:

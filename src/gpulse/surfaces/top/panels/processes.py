@@ -11,7 +11,7 @@ from ....present.cells import MISSING, value_text
 from ....present.line import wrapped_lines
 from ....present.text import clean, fit, fit_name, pad, width
 from ....present.words import GAPS, heading, problem_text
-from ....screen.grid import draw
+from ....screen.grid import draw_styled
 from ....units import BYTES, SECOND
 from ..processes import all_rows, filter_text, pids, rows
 
@@ -226,6 +226,7 @@ def _row(
         grid.put(at, area.column, state.theme.glyph("▸", ">"), whole, area.columns)  # seen without colours too
     if row.pid in state.tagged:
         grid.put(at, area.column + 1, state.theme.glyph("●", "*"), whole or "accent", area.columns - 1)
+    texts, styles = [], []
     for column in columns:
         key, style = column.key, _STYLES.get(column.key, "calm")
         if key == "gpu":
@@ -234,11 +235,23 @@ def _row(
             value = _command(row, state)
         elif (value := row.process.get(key)) is None:
             value, style = ("", "") if row.head or row.launcher else (None, "faint")
-        text = _CellTexts.text(column, value, state)
-        if text.isascii():
-            draw(grid, at, area.column + column.start, text, whole or style)
-        else:
-            grid.put(at, area.column + column.start, text, whole or style, column.cells)
+        texts.append(_CellTexts.text(column, value, state))
+        styles.append(whole or style)
+    line = " ".join(texts)
+    if line.isascii():  # at once, with the gaps between the columns
+        cells = tuple(map(len, texts))
+        draw_styled(grid, at, area.column + _MARKS, line, _row_styles(tuple(styles), cells, whole if selected else ""))
+        return
+    for column, text, style in zip(columns, texts, styles, strict=True):
+        grid.put(at, area.column + column.start, text, style, column.cells)
+
+
+@lru_cache(512)
+def _row_styles(styles: tuple[str, ...], cells: tuple[int, ...], gap: str) -> list[str]:
+    """Return the style of each cell of a row: of its columns and of the gaps between them."""
+    return [style for each, count in zip(styles, cells, strict=True) for style in (*[each] * count, *[gap] * _GAP)][
+        :-_GAP
+    ]
 
 
 class _CellTexts:
