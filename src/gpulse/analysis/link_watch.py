@@ -54,8 +54,9 @@ class LinkWatch:
         if up is None or gpu.instances:  # a GPU that is split has none on purpose
             return
         most = self._most[gpu.uuid or ""] = max(up, self._most.get(gpu.uuid or "", 0.0))
-        event = _event(gpu, time, "nvlink-down", value=up, values={"before": most})
-        yield from self._step(event, up < most, 0.0, 0.0)
+        if up < most or self._is_open("nvlink-down", gpu):
+            event = _event(gpu, time, "nvlink-down", value=up, values={"before": most})
+            yield from self._step(event, up < most, 0.0, 0.0)
 
     def _fabric(self, gpu: Gpu, time: float) -> Iterator[Event]:
         if gpu.fabric_state is None:
@@ -63,9 +64,10 @@ class LinkWatch:
         why = gpu.fabric_state if gpu.fabric_state != "completed" else ""
         why = why or (gpu.fabric_status if gpu.fabric_status not in (None, "success") else "") or ""
         why = why or ("unhealthy" if gpu.fabric_health == "unhealthy" else "")
-        patience = FABRIC_START if why == "in_progress" else 0.0
-        event = _event(gpu, time, "fabric-not-ready", values={"why": why})
-        yield from self._step(event, bool(why), patience, 0.0)
+        if why or self._is_open("fabric-not-ready", gpu):
+            patience = FABRIC_START if why == "in_progress" else 0.0
+            event = _event(gpu, time, "fabric-not-ready", values={"why": why})
+            yield from self._step(event, bool(why), patience, 0.0)
 
     def _peers(self, metric: str, snapshot: Snapshot) -> Iterator[Event]:
         models: dict[str, list[tuple[Gpu, float]]] = {}
@@ -77,9 +79,10 @@ class LinkWatch:
             usual = sorted(value for _, value in gpus)[len(gpus) // 2]  # at least half of them reach it
             least = usual * MEMORY_CLOCK if metric == "clock_memory" else usual
             for gpu, value in gpus if len(gpus) > 1 else ():
-                values = {"metric": metric, "peers": usual}
-                event = _event(gpu, snapshot.time, "slower-than-peers", value=value, values=values, note=metric)
-                yield from self._step(event, value < least, SETTLED, CALM)
+                if value < least or self._is_open("slower-than-peers", gpu, metric):
+                    values = {"metric": metric, "peers": usual}
+                    event = _event(gpu, snapshot.time, "slower-than-peers", value=value, values=values, note=metric)
+                    yield from self._step(event, value < least, SETTLED, CALM)
 
     def _flaps(self, snapshot: Snapshot) -> Iterator[Event]:
         host, time = snapshot.host, snapshot.time
@@ -90,6 +93,10 @@ class LinkWatch:
             event = Event(time, "port-flaps", value=float(losses), values={"seconds": FLAPS_OVER}, note=name)
             was = ("port-flaps", "", name) in self._spells
             yield from self._step(event, losses >= FLAPS or (was and losses > 0), 0.0, 0.0)
+
+    def _is_open(self, kind: str, gpu: Gpu, note: str = "") -> bool:
+        """Tell whether a condition of a GPU has begun: only then, or while it holds, is there an event to make."""
+        return (kind, gpu.uuid or "", note) in self._spells
 
     def _step(self, event: Event, holds: bool, patience: float, calm: float) -> Iterator[Event]:
         key = event.kind, event.uuids[0] if event.uuids else "", event.note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 
 from ..model.catalog import GPU_METRICS, Gpu
 from ..model.condition import BRAKES, HEAT, xid_of
@@ -75,7 +76,11 @@ def _heat(gpu: Gpu) -> str:
 
 def throttle_text(gpu: Gpu, worst: bool = False) -> str:
     """Return why a GPU is throttled, or an empty text; being idle is no reason. `worst` names one reason only."""
-    reasons = gpu.throttle_reasons or ()
+    return _throttle_text(gpu.throttle_reasons, worst) if gpu.throttle_reasons else ""
+
+
+@lru_cache(maxsize=64)
+def _throttle_text(reasons: tuple[str, ...], worst: bool) -> str:
     if worst:
         return "".join(map(clean, throttle_words(sorted(reasons, key=lambda reason: reason not in ALARMS))[:1]))
     return "".join(map(clean, throttle_words(reasons)))

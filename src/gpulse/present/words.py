@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 
 from ..analysis.readings import below_maximum, in_use
 from ..model.catalog import Gpu
@@ -273,17 +274,31 @@ def notes_and_owners(
     Notes are never cut. Where room is short they are narrow, then without good news, then only problems, then only the worst, so
     that the owner has a place.
     """
-    people = owners(gpu.processes)
+    people = tuple(owners(gpu.processes))
+    alone = len(people) == 1 and people[0][2] >= _NEARLY_ALL * (gpu.memory_used or 0)
+    glyphs = (theme.glyph("×", "x"), theme.more)
+    return [*_laid_out(people, alone, tuple(notes), room, glyphs, decimal)]
+
+
+@lru_cache(maxsize=1024)  # it is the same at most samples
+def _laid_out(
+    people: tuple[tuple[str, str, float, int], ...],
+    alone: bool,
+    notes: tuple[Note, ...],
+    room: int,
+    glyphs: tuple[str, str],
+    decimal: bool,
+) -> list[tuple[str, str]]:
+    times, cut_mark = glyphs
     found = _fitting(notes, room, _least(people))
     room -= sum(width(text) for text, _ in found)
-    alone = len(people) == 1 and people[0][2] >= _NEARLY_ALL * (gpu.memory_used or 0)
     for at, (user, name, held, count) in enumerate(people):
         more = f"+{len(people) - at}"
         tail = 0 if at == len(people) - 1 else len(more) + 2
-        program = f" {name}" + (f" {theme.glyph('×', 'x')}{count}" if count > 1 else "") if name else ""
+        program = f" {name}" + (f" {times}{count}" if count > 1 else "") if name else ""
         amount = f" {size_text(held, decimal=decimal)}" if held and not alone else ""
         left = room - width(user) - tail
-        cut = fit_name(program, left, theme.more) if left >= _CUT and len(people) == 1 else program
+        cut = fit_name(program, left, cut_mark) if left >= _CUT and len(people) == 1 else program
         for extra in ((program, amount), (program, ""), (cut, ""), ("", amount), ("", "")):
             if width(extra[0]) + len(extra[1]) <= left:
                 found += [(user, "user"), (extra[0], "calm"), (extra[1] + "  ", "label")]
@@ -291,7 +306,7 @@ def notes_and_owners(
                 break
         else:
             if at == 0 and room - tail >= _NAME:
-                found += [(fit_name(user, room - tail, theme.more), "user"), ("  ", "label")]
+                found += [(fit_name(user, room - tail, cut_mark), "user"), ("  ", "label")]
                 room, more = tail - 2, f"+{len(people) - 1}" if tail else ""
             return [*found, (more, "label")] if more and len(more) <= room else found
     return found

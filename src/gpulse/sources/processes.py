@@ -7,7 +7,7 @@ import time
 
 from ..value import Value
 from .base import Counter, Facts, Machine, Relative
-from .files import link, names, read_bytes, read_text
+from .files import ProcessFile, link, names, read_bytes, read_text
 from .host import BLOCKED, RUNNING, TOP_KEYS, TopProcesses, read_host, thread_state
 from .privacy import Privacy, privacy_in_force
 from .secrets import mask
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _DEEPEST = 64  # ancestors of one process, against a loop in a list that changes while it is read
+_MOST_OPEN = 256  # files of processes to keep open; a quarter of what a process may have by default
 _WALK = 60.0  # seconds from one walk over all processes to the next
 _APART = 0.05  # minimum seconds between two counts of CPU time for a meaningful rate
 _SLURM = frozenset({"job_name", "account", "partition"})
@@ -98,6 +99,7 @@ class LinuxMachine(Machine):
         self._users: dict[int, str] = {}
         self._relatives: dict[tuple[int, int], Relative] = {}
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
+        self._files: dict[tuple[int, str], ProcessFile] = {}
         self._gpu_pids: Collection[int] = ()
         self._roots: frozenset[int] = frozenset()  # of the last walk over process trees
         self._strangers: set[int] = set()  # processes in no tree of these
@@ -129,7 +131,7 @@ class LinuxMachine(Machine):
         stats = self._related(pids) if keys & _TREE else {}
         trees = self._trees(pids, stats, bool(keys & _TRAFFIC)) if stats else {}
         for pid in pids:
-            stat = stats.get(pid) or self._stat(pid)
+            stat = stats.get(pid) or parse_stat(self._kept(pid, "stat") or b"")
             if stat is None:
                 continue
             identity = (pid, stat.started)
@@ -138,6 +140,7 @@ class LinuxMachine(Machine):
             if "thread_state" in keys:
                 self._add_thread_state(facts, pid, stat)
         self._lasting = seen  # ended processes are forgotten, so a reused PID never inherits a name
+        self._files = {name: file for name, file in self._files.items() if name[0] in known}
         self._jobs = {job for lasting in seen.values() if (job := lasting.get("job", "")).startswith("slurm:")}
         if self._jobs and keys & _SLURM:
             self._add_names(known.values())
@@ -218,6 +221,20 @@ class LinuxMachine(Machine):
     def _stat(self, pid: int | str) -> Stat | None:
         return parse_stat(read_bytes(f"{self._proc}/{pid}/stat", 4096) or b"")
 
+    def _kept(self, pid: int, name: str) -> bytes | None:
+        """Read a file of a process that is read at every sample, and keep it open if there are not too many."""
+        path = f"{self._proc}/{pid}/{name}"
+        if self.root:  # the files of a recorded machine are replaced
+            return read_bytes(path, 4096)
+        file = self._files.get((pid, name))
+        content = None if file is None else file.read()
+        if content is None:
+            file = ProcessFile(path)
+            content = file.read()
+            if content is not None and len(self._files) < _MOST_OPEN:
+                self._files[pid, name] = file
+        return content
+
     def _holds_a_gpu(self, pid: int) -> bool:
         """Return whether a process has a GPU's device file open; False if that is not visible."""
         folder = f"{self._proc}/{pid}/fd"
@@ -250,8 +267,8 @@ class LinuxMachine(Machine):
 
     def _add_thread_state(self, facts: Facts, pid: int, stat: Stat) -> None:
         """Add what the main thread does; where it waits costs another 10 µs and is not asked of one that runs."""
-        wchan = "" if stat.state == RUNNING else read_text(f"{self._proc}/{pid}/wchan", 128)
-        state = thread_state(stat.state, wchan or "")
+        wchan = b"" if stat.state == RUNNING else self._kept(pid, "wchan") or b""
+        state = thread_state(stat.state, wchan.decode("ascii", "replace").strip())
         if state is None:
             facts.gaps["thread_state"] = "unsupported"
         else:

@@ -125,6 +125,22 @@ def test_a_tree_is_the_process_with_all_its_descendants(root: Root) -> None:
     assert [facts[pid].counters["tree_cpu_percent"].value for pid in (7, 11)] == [400 / _TICKS, 100 / _TICKS]
 
 
+def test_the_files_of_a_process_stay_open_and_end_with_it() -> None:
+    machine, sleeper = LinuxMachine(), ["sleep", "60"]
+    with subprocess.Popen(sleeper) as first, subprocess.Popen(sleeper) as second:
+        for _ in range(2):
+            facts = machine.processes([first.pid, second.pid], frozenset({"thread_state"}))
+            assert [facts[one.pid].values["name"] for one in (first, second)] == ["sleep", "sleep"]
+        assert {pid for pid, _ in machine._files} == {first.pid, second.pid}
+        kept = machine._files[first.pid, "stat"]
+        first.kill()
+        first.wait()
+        assert kept.read() is None
+        assert machine.processes([first.pid, second.pid], frozenset({"thread_state"})).keys() == {second.pid}
+        assert {pid for pid, _ in machine._files} == {second.pid}
+        second.kill()
+
+
 def test_processes_outside_the_trees_are_read_once(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
     for pid, parent in ((7, 1), (8, 7), (20, 1), (21, 20)):
         root.process(pid, parent=parent)

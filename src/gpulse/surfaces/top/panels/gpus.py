@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ....model.metric import Number
+    from ....model.verdict import Diagnosis
     from ....present.theme import Theme
     from ....present.words import Note
     from ....screen.grid import Grid
@@ -165,13 +166,14 @@ def _lines(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: Gp
     """Draw the visible lines, with titles above them; `old` is the age of values that are no longer current, or empty."""
     entries = [gpus[at] if part is None else gpus[at].instances[part] for at, part in plan.entries]
     names = {short_name(gpu) for gpu in entries}
+    notes = [_notes(state, gpu) for gpu in entries]
     cells = plan.places[0].columns if plan.places else area.columns
-    columns = _Columns(gpus, state, cells, _longest_note(state, entries), plan.across == 1, len(names) > 1)
+    columns = _Columns(gpus, state, cells, _longest_note(state, entries, notes), plan.across == 1, len(names) > 1)
     for at, place in enumerate(plan.places):
         gpu, part = entries[plan.first + at], plan.entries[plan.first + at][1] is not None
         if plan.titles and at % plan.height == 0:
             _titles(grid, Area(area.row, place.column, 1, place.columns), columns)
-        _row(grid, place, state, columns, gpu, part)
+        _row(grid, place, state, columns, gpu, part, notes[plan.first + at])
     if old:
         _fade(grid, area)
         _corner(grid, area, old)
@@ -181,12 +183,12 @@ def _lines(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: Gp
         _corner(grid, area, hidden_text(state.theme, *plan.hidden))
 
 
-def _longest_note(state: State, gpus: list[Gpu]) -> int:
+def _longest_note(state: State, gpus: list[Gpu], notes: list[list[Note]]) -> int:
     """Return the cells that the notes need, in steps, so that a note that comes or goes moves little."""
     theme, decimal = state.theme, state.settings.decimal
     longest = 0
-    for gpu in gpus:
-        pieces = notes_and_owners(gpu, _notes(state, gpu), 60, theme, decimal)
+    for gpu, told in zip(gpus, notes, strict=True):
+        pieces = notes_and_owners(gpu, told, 60, theme, decimal)
         longest = max(longest, sum(2 + width(text) for text, _ in pieces))
     return min(64, -(-longest // 8) * 8)
 
@@ -262,7 +264,7 @@ def _titles(grid: Grid, area: Area, columns: _Columns) -> None:
         draw(grid, row, column, f"{'POWER':>{columns.power}}", "label")
 
 
-def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part: bool) -> None:
+def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part: bool, notes: Sequence[Note]) -> None:
     row, column, theme = area.row, area.column, state.theme
     if part:
         grid.put(row, column, f"{theme.glyph('└', '-') + label(gpu):>{columns.index}}", "border")
@@ -298,8 +300,8 @@ def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part
         column = draw(grid, row, column, f"{text:>{columns.power}}", "calm")
     room = area.column + area.columns - column - 2
     if columns.notes:
-        _who(grid, row, column + 2, room, state, _notes(state, gpu), gpu)
-    elif columns.flag and worst(gpu, _notes(state, gpu), theme)[1] == "critical":
+        _who(grid, row, column + 2, room, state, notes, gpu)
+    elif columns.flag and worst(gpu, notes, theme)[1] == "critical":
         draw(grid, row, column + 1, "!", "critical")
 
 
@@ -327,10 +329,22 @@ def _notes(state: State, gpu: Gpu, clock: bool = True) -> list[Note]:
 
 def _limit(state: State, gpu: Gpu) -> list[Note]:
     """Return in a few words what limits a GPU or MIG instance; nothing where that is not known, or where a remark says it already."""
-    verdict = None if state.back else next((one for one in state.diagnosis if one.uuid == gpu.uuid), None)
-    if verdict is None or verdict.key in QUIET or verdict.key in _REMARKED:
-        return []
-    return [(short(verdict), verdict_style(verdict), narrow(short(verdict)))]
+    if _Limits.diagnosis is not state.diagnosis:
+        _Limits.diagnosis = state.diagnosis
+        _Limits.notes = {
+            one.uuid: (short(one), verdict_style(one), narrow(short(one)))
+            for one in reversed(state.diagnosis)
+            if one.key not in QUIET and one.key not in _REMARKED
+        }
+    found = None if state.back else _Limits.notes.get(gpu.uuid)
+    return [] if found is None else [found]
+
+
+class _Limits:
+    """The notes of the last judgement, by UUID: looking for its verdict among those of 64 GPUs would take longer than drawing one."""
+
+    diagnosis: Diagnosis | None = None
+    notes: dict[str | None, Note] = {}
 
 
 def _engines(gpu: Gpu) -> list[Note]:
