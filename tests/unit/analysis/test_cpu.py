@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpulse.analysis.diagnosis.window import backfilled
+from gpulse.analysis.diagnosis.workload import backfilled
 from gpulse.model.catalog import Process
 from gpulse.monitor.messages import AgentSample
 from tests.unit.monitor.agent_samples import START, Diary, sample

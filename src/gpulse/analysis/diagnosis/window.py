@@ -13,6 +13,7 @@ from itertools import pairwise
 from ...model.cadence import Cadence
 from ...model.catalog import DIAGNOSIS, Process
 from ...model.select import Wanted
+from .workload import backfilled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
 
     Column: TypeAlias = Sequence[float | None]
-    Listed: TypeAlias = Sequence[tuple[Process, list[float | None]]] | None
 
 PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
@@ -35,7 +35,18 @@ TRACE_STEP = 0.2  # seconds between two values of utilization_trace
 _HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
 _CARRIED = 6.0  # seconds for which a list of processes stands for samples that did not read it
 _COVERED = 0.6  # of a sample's time that a trace must cover to be its utilization
-_REPEATED = 5.5  # seconds for which an unchanged counter may not have been read again
+
+
+class Listed(list[tuple[Process, "list[float | None]"]]):
+    """The processes of one list with their values; `pids` and the `states` of their main threads are in the same order."""
+
+    __slots__ = ("pids", "states")
+
+    def __init__(self, holders: Iterable[Process]) -> None:
+        # a display server holds memory and draws; nobody asks what limits it
+        super().__init__((one, numbers(one, PROCESS_KEYS)) for one in holders if one.type != "G")
+        self.pids = [None if one.pid is None else int(one.pid) for one, _ in self]
+        self.states = [one.thread_state for one, _ in self]
 
 
 class Row:
@@ -50,13 +61,12 @@ class Row:
         self.reasons = gpu.throttle_reasons
         self.values = numbers(gpu, DIAGNOSIS)
         self.trace: Sequence[float] = gpu.utilization_trace or ()
-        self.processes: list[tuple[Process, list[float | None]]] | None = None
+        self.processes: Listed | None = None
         if "processes" not in gpu.gaps and gpu.state == "ok":
             holders: Iterable[Process] = gpu.all_processes() if gpu.instances else gpu.processes
             if program is not None:
                 holders = with_program(holders, program, gpu.memory_used)
-            # a display server holds memory and draws; nobody asks what limits it
-            self.processes = [(one, numbers(one, PROCESS_KEYS)) for one in holders if one.type != "G"]
+            self.processes = Listed(holders)
 
 
 class GpuWindow:
@@ -71,7 +81,7 @@ class GpuWindow:
         self,
         gpu: Gpu,
         rows: Sequence[Row],
-        host: Sequence[list[float | None]],
+        timing: SampleTimes,
         card: Gpu | None = None,
         own: frozenset[int] | None = None,
     ) -> None:
@@ -84,14 +94,12 @@ class GpuWindow:
         self.name = gpu.name or ""
         self.rows = rows
         self.processes = carried(rows)
-        self.times = [row.time for row in rows]
-        self.interval, self.weights = weigh(self.times)
+        self.times, self.interval, self.weights, self.host = timing.times, timing.interval, timing.weights, timing.host
         columns = zip(*(row.values for row in rows), strict=True)
         self.columns: dict[str, Column] = dict(zip(DIAGNOSIS, columns, strict=True))
         self.trace = Trace(rows)
         if self.trace.times:
             self.columns["utilization"] = self.trace.means(self.times, self.weights, self.columns["utilization"])
-        self.host: dict[str, Column] = dict(zip(HOST_KEYS, zip(*host, strict=True), strict=True))
 
     def __len__(self) -> int:
         return len(self.times)
@@ -109,6 +117,17 @@ class GpuWindow:
     def last(self, key: str) -> float | None:
         """Return the last value of a metric, None when it never had one."""
         return next((value for value in reversed(self.columns[key]) if value is not None), None)
+
+
+class SampleTimes:
+    """What the windows of all GPUs of a machine have in common: times of samples, the weight of each, metrics of the host."""
+
+    __slots__ = ("host", "interval", "times", "weights")
+
+    def __init__(self, times: list[float], host: Sequence[list[float | None]]) -> None:
+        self.times = times
+        self.interval, self.weights = weigh(times)
+        self.host: dict[str, Column] = dict(zip(HOST_KEYS, zip(*host, strict=True), strict=True))
 
 
 class Trace:
@@ -251,10 +270,14 @@ class WindowBuilder:
 
     def windows(self) -> list[GpuWindow]:
         """Return one window per GPU and MIG instance, in the order in which they first appeared."""
-        return [
-            GpuWindow(self._latest[name], rows, self._host[name], self._cards.get(name), self.own)
-            for name, rows in self._rows.items()
-        ]
+        found: list[GpuWindow] = []
+        timings: dict[tuple[float, ...], SampleTimes] = {}
+        for name, rows in self._rows.items():
+            times = [row.time for row in rows]
+            if (timing := timings.get(tuple(times))) is None:
+                timing = timings[tuple(times)] = SampleTimes(times, self._host[name])
+            found.append(GpuWindow(self._latest[name], rows, timing, self._cards.get(name), self.own))
+        return found
 
 
 def _by_gpu(servers: Iterable[Server]) -> dict[str, Server]:
@@ -272,10 +295,11 @@ def _programs_changed(rows: Sequence[Row]) -> bool:
     last = rows[-1].processes if rows else None
     if last is None:
         return False
-    before = next((row.processes for row in reversed(rows[:-1]) if row.processes is not None), None)
-    if before is None or not (before or last):
-        return False
-    return {one.pid for one, _ in before}.isdisjoint(one.pid for one, _ in last)
+    for at in range(len(rows) - 2, -1, -1):
+        before = rows[at].processes
+        if before is not None:
+            return bool(before or last) and before.pids != last.pids and {*before.pids}.isdisjoint(last.pids)
+    return False
 
 
 def with_program(holders: Iterable[Process], program: Process, used: float | None) -> list[Process]:
@@ -318,9 +342,9 @@ def numbers(reading: Reading, keys: Sequence[str]) -> list[float | None]:
         return [value if isinstance(value, (int, float)) and value - value == 0.0 else None for value in found]
 
 
-def carried(rows: Sequence[Row]) -> list[Listed]:
+def carried(rows: Sequence[Row]) -> list[Listed | None]:
     """Return the processes of each sample; those that were not read are the ones read last, or first where none was before."""
-    found: list[Listed] = []
+    found: list[Listed | None] = []
     last: tuple[float, Listed] | None = None
     for row in rows:
         if row.processes is not None:
@@ -340,15 +364,16 @@ def instance_name(gpu: Gpu) -> str:
     return "/".join(parts) or (gpu.uuid or "?")
 
 
-def _tracks(listed: Sequence[Listed], times: Sequence[float]) -> dict[int, ProcessSamples]:
+def _tracks(listed: Sequence[Listed | None], times: Sequence[float]) -> dict[int, ProcessSamples]:
     seen: dict[int, list[tuple[int, list[float | None], str | None]]] = {}
     latest: dict[int, Process] = {}
     for place, processes in enumerate(listed):
-        for process, values in processes or ():
-            if process.pid is not None:
-                pid = int(process.pid)
+        if processes is None:
+            continue
+        for pid, state, (process, values) in zip(processes.pids, processes.states, processes, strict=True):
+            if pid is not None:
                 latest[pid] = process
-                seen.setdefault(pid, []).append((place, values, process.thread_state))
+                seen.setdefault(pid, []).append((place, values, state))
     read = frozenset(at for at, processes in enumerate(listed) if processes is not None)
     return {pid: ProcessSamples(pid, latest[pid], places, times, read) for pid, places in seen.items()}
 
@@ -358,27 +383,3 @@ _PROCESS = ("pid", "name", "command", "user", "parent", "type", "container", "po
 WANTED = Wanted(
     (*DIAGNOSIS, *_IDENTITY), (*PROCESS_KEYS, *_PROCESS), (*HOST_KEYS, "name", "cpu_per_core"), serving=True
 )
-
-
-def backfilled(
-    counts: Sequence[float | None], times: Sequence[float], rates: Sequence[float | None]
-) -> list[float | None]:
-    """Return `rates` (percent) with the growth of a counter between two readings at all samples between them.
-
-    A slow rate covers the seconds before it and is repeated in the samples after it. Where the counter is unknown, `rates` stay.
-    """
-    found = list(rates)
-    last: int | None = None
-    for at, count in enumerate(counts):
-        if count is None:
-            last = None
-        elif last is None or count < (counts[last] or 0.0):
-            last = at
-        elif count != counts[last]:
-            elapsed = times[at] - times[last]
-            rate = 100.0 * (count - (counts[last] or 0.0)) / elapsed if elapsed > 0 else None
-            found[last + 1 : at + 1] = [rate] * (at - last)
-            last = at
-    if last is not None and times and times[-1] - times[last] > _REPEATED:
-        found[last + 1 :] = [0.0] * (len(found) - last - 1)
-    return found

@@ -7,6 +7,7 @@ ended. Everything here returns places of samples; nothing is judged.
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import mul
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,14 +35,15 @@ _FEATURES = ("utilization", "sm_active", "tensor_active", "dram_active", "fp32_a
 
 def weighted(values: Sequence[float | None], weights: Sequence[float]) -> float | None:
     """Return the mean of the values that are there, weighted by time."""
-    total = area = 0.0
-    seen = False
-    for value, weight in zip(values, weights, strict=True):
-        if value is not None:
-            seen = True
-            total += weight
-            area += value * weight
-    return area / total if total > 0 else (0.0 if seen else None)
+    missing = values.count(None)
+    if missing == len(values):
+        return None
+    if missing:
+        known = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
+        total, area = sum(weight for _, weight in known), sum(value * weight for value, weight in known)
+    else:
+        total, area = sum(weights), sum(map(mul, values, weights))
+    return area / total if total > 0 else 0.0
 
 
 def working(gpu: GpuWindow) -> list[bool]:
@@ -65,7 +67,8 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
     for at, holds in enumerate(held):
         if not holds:
             continue
-        now = {int(process.pid) for process, _ in gpu.processes[at] or () if process.pid is not None}
+        listed = gpu.processes[at]
+        now = set() if listed is None else {pid for pid in listed.pids if pid is not None}
         near = bool(spans) and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= max(_BRIDGE, 2.5 * gpu.interval)
         if near and not (now and holders and now.isdisjoint(holders)):
             spans[-1] = (spans[-1][0], at + 1)
@@ -206,3 +209,30 @@ def _chunks(gpu: GpuWindow, first: int, end: int) -> list[tuple[int, int]]:
 
 def _differs(one: Sequence[float], other: Sequence[float]) -> bool:
     return any(abs(here - there) > _APART for here, there in zip(one, other, strict=True))
+
+
+_REPEATED = 5.5  # seconds for which an unchanged counter may not have been read again
+
+
+def backfilled(
+    counts: Sequence[float | None], times: Sequence[float], rates: Sequence[float | None]
+) -> list[float | None]:
+    """Return `rates` (percent) with the growth of a counter between two readings at all samples between them.
+
+    A slow rate covers the seconds before it and is repeated in the samples after it. Where the counter is unknown, `rates` stay.
+    """
+    found = list(rates)
+    last: int | None = None
+    for at, count in enumerate(counts):
+        if count is None:
+            last = None
+        elif last is None or count < (counts[last] or 0.0):
+            last = at
+        elif count != counts[last]:
+            elapsed = times[at] - times[last]
+            rate = 100.0 * (count - (counts[last] or 0.0)) / elapsed if elapsed > 0 else None
+            found[last + 1 : at + 1] = [rate] * (at - last)
+            last = at
+    if last is not None and times and times[-1] - times[last] > _REPEATED:
+        found[last + 1 :] = [0.0] * (len(found) - last - 1)
+    return found
