@@ -74,7 +74,7 @@ class NvidiaDevice(Device):
             if self._slot:
                 self._index = self._nvml.number("nvmlDeviceGetIndex", self.handle)[1]
             self._identify()
-            self._nvml.opened[self._index] = (self.handle, str(self.identity.get("pci_bus_id", "")))
+            self._nvml.opened[self._index] = (self.handle, str(self.identity.get("pci_bus_id", "")).lower())
             if self._watch is not None:
                 self._watch.add(self.handle)
 

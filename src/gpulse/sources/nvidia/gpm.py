@@ -42,6 +42,7 @@ KEYS = frozenset(METRICS)
 LINK_KEYS = frozenset({"pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"})
 _DRAM = METRICS["dram_active"][0]
 _FRESH = 0.25  # seconds: how long the last latched values remain valid without a new latch
+_RECENT = 0.1  # seconds: how old a sample may be that `settled` has taken and `read` uses
 
 
 def supported(nvml: Nvml, handle: Any) -> bool | None:
@@ -66,6 +67,7 @@ class Gpm:
         self._asked: tuple[str, ...] = ()
         self._last: dict[str, float] = {}
         self._last_at = 0.0
+        self._settled_at = float("-inf")
 
     def prime(self) -> None:
         """Take the first sample of the pair, if there is none yet."""
@@ -80,7 +82,12 @@ class Gpm:
         """Return whether the hardware has latched since the first sample; also True if waiting would not help."""
         if not self._primed or self._take(self._now) != SUCCESS:
             return True
-        return self._measure(("dram_active",)) != SUCCESS or not _is_nan(self._request.metrics[0].value)
+        if self._measure(("dram_active",)) != SUCCESS:
+            return True
+        if _is_nan(self._request.metrics[0].value):
+            return False
+        self._settled_at = time.monotonic()
+        return True
 
     def read(self, facts: Facts, keys: Key) -> int:
         """Store these metrics for the interval since the previous sample."""
@@ -89,7 +96,8 @@ class Gpm:
             self.prime()
             _miss(facts, asked, "pending" if self._primed else "failed")
             return SUCCESS
-        code = self._take(self._now) or self._measure(("dram_active", *asked))
+        recent, self._settled_at = time.monotonic() - self._settled_at < _RECENT, float("-inf")
+        code = (SUCCESS if recent else self._take(self._now)) or self._measure(("dram_active", *asked))
         if code:
             _miss(facts, asked, gap_of(code))
             return code

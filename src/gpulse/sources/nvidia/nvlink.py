@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from ctypes import byref, c_uint, c_ulong, sizeof
 
 from ..files import names, read_text
@@ -107,11 +108,12 @@ def _bind_affinity(nvml: Nvml, handle: Any) -> Bound:
     def read(facts: Facts) -> int:
         codes = [code := nvml.call("nvmlDeviceGetCpuAffinity", handle, len(cpus), cpus)]
         folder = _folder(_bus_id(nvml, handle))
-        near = _ranges(_bits(cpus)) if code == SUCCESS else read_text(f"{folder}/local_cpulist") or ""
+        near = _ranges(cpus) if code == SUCCESS else read_text(f"{folder}/local_cpulist") or ""
         settle(facts, "cpu_affinity", SUCCESS if near else code, near or None)
         codes.append(code := nvml.call("nvmlDeviceGetMemoryAffinity", handle, len(nodes), nodes, 0))
         said = read_text(f"{folder}/numa_node") or ""
-        node = next(_bits(nodes), None) if code == SUCCESS else int(said) if said.isdecimal() else None
+        spans = _spans(nodes) if code == SUCCESS else [(int(said), int(said))] if said.isdecimal() else []
+        node = spans[0][0] if spans else None
         settle(facts, "numa_affinity", SUCCESS if node is not None else code, node)
         code, own = nvml.number("nvmlDeviceGetNumaNodeId", handle)
         settle(facts, "own_numa_node", code, own)
@@ -125,7 +127,7 @@ def _between(key: str, find: Callable[[Nvml, Any], tuple[int, list[str]]]) -> Re
 
     def bind(nvml: Nvml, handle: Any) -> Bound:
         def read(facts: Facts) -> int:
-            if any(power_states(_root()).values()):
+            if _one_sleeps(_root()):
                 facts.gaps[key] = "asleep"
                 return NOT_SUPPORTED
             code, words = find(nvml, handle)
@@ -135,6 +137,18 @@ def _between(key: str, find: Callable[[Nvml, Any], tuple[int, list[str]]]) -> Re
         return read
 
     return Reader((key,), bind)
+
+
+_SLEEP_KNOWN = 1.0  # seconds
+_sleep: dict[str, tuple[float, bool]] = {}  # when it was last looked up, and the answer, by root
+
+
+def _one_sleeps(root: str) -> bool:
+    """Return whether any GPU sleeps; all GPUs ask one after another, and it takes two files of each."""
+    now = time.monotonic()
+    if root not in _sleep or now - _sleep[root][0] > _SLEEP_KNOWN:
+        _sleep[root] = (now, any(power_states(root).values()))
+    return _sleep[root][1]
 
 
 def _topology(nvml: Nvml, handle: Any) -> tuple[int, list[str]]:
@@ -167,7 +181,7 @@ def _others(nvml: Nvml, handle: Any) -> Iterator[tuple[int, Any, str]]:
     """Yield index, handle and bus id of the other GPUs that could be opened: looking one up that hangs would hang this one, too."""
     for index, (other, bus_id) in sorted(nvml.opened.items()):
         if other.value != handle.value:
-            yield index, other, bus_id.lower()
+            yield index, other, bus_id
 
 
 def _own_links(nvml: Nvml, handle: Any) -> tuple[int, int, list[str]]:
@@ -233,20 +247,20 @@ def _root() -> str:
     return os.environ.get("GPULSE_ROOT", "")
 
 
-def _bits(words: Any) -> Iterator[int]:
-    for at, word in enumerate(words):
-        yield from (at * _WIDTH + bit for bit in range(_WIDTH) if word >> bit & 1)
+def _spans(words: Any) -> list[tuple[int, int]]:
+    """Return the first and the last number of each row of set bits."""
+    # as text, which is searched many times faster; every machine with these GPUs is little-endian
+    bits = f"{int.from_bytes(bytes(words), 'little'):b}"[::-1] + "0"
+    spans, last = [], -1
+    while (first := bits.find("1", last + 1)) >= 0:
+        last = bits.index("0", first) - 1
+        spans.append((first, last))
+    return spans
 
 
-def _ranges(cpus: Iterator[int]) -> str:
-    """Write CPU numbers as 0-15,32-47."""
-    spans: list[list[int]] = []
-    for cpu in cpus:
-        if spans and spans[-1][1] == cpu - 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans)
+def _ranges(words: Any) -> str:
+    """Write the numbers of set bits as 0-15,32-47."""
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in _spans(words))
 
 
 # Apart, because an error counter takes 110 µs per link: 6 ms for the three of a GPU with 18 links, their states 15 µs.

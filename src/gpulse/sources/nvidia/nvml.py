@@ -91,7 +91,9 @@ class Nvml:
             raise failure or OSError("no NVML library")
         self._functions: dict[str, Any] = {}
         self.versions: dict[str, str] = {}  # what each call for a version has returned; one that hangs is not there
-        self.opened: dict[int, tuple[Any, str]] = {}  # handle and PCI bus id of each GPU that could be opened, by index
+        self.opened: dict[
+            int, tuple[Any, str]
+        ] = {}  # handle and PCI bus id, in lower case, of each GPU that could be opened, by index
 
     def function(self, *names: str) -> Callable[..., int] | None:
         """Return the first of these functions that the library has, or None; old drivers lack new functions."""
