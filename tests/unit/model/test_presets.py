@@ -15,11 +15,11 @@ from gpulse.model.select import metric_named
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import AgentSample
 from gpulse.monitor.samples import Tags
+from gpulse.surfaces import status
 from gpulse.surfaces.exporter.exporter import Exporter, wanted
 from gpulse.surfaces.history.tables import metrics_named
 from gpulse.surfaces.query.fields import field_named, help_lines
 from gpulse.surfaces.query.views import Csv
-from gpulse.surfaces.status import view as status
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.state import ScreenSettings, State
 from gpulse.surfaces.top.state import wanted as top_wanted

@@ -36,9 +36,13 @@ def run(arguments: Arguments) -> int:
             sampler.widen()
         if arguments.json:
             return _json(arguments, sampler)
+        # loaded only now, while activity is being measured
         from ...present.theme import size_of
         from ...surfaces.status.view import glance
         from ..session import theme_of
+
+        if not columns:
+            from ...surfaces.status import gpus  # noqa: F401  # what `glance` will need
 
         theme = theme_of(arguments, sys.stdout)
 
@@ -155,7 +159,7 @@ def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     """Return the metrics to read and the keys of --columns."""
     from ...model.catalog import COSTLY
     from ...model.select import EVERYTHING, Wanted, metric_named
-    from ...surfaces.status.view import GLANCE, PROCESSES, STAYING
+    from ...surfaces.status import GLANCE, PROCESSES, STAYING
 
     columns: list[str] = []
     if arguments.json:

@@ -11,7 +11,7 @@ from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
-from gpulse.surfaces.status.view import GLANCE, PROCESSES
+from gpulse.surfaces.status import GLANCE, PROCESSES
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
