@@ -200,7 +200,7 @@ class Sampler:
         if not reading.counts:
             self._ask_machine(reading)
         if self._plan.serving:
-            self._servers()  # loaded now, while activity is being measured
+            self._servers().look_among(pid for listed in reading.seen.values() for pid in listed)
 
     def begun(self) -> Snapshot:
         """Return what `begin` has read."""

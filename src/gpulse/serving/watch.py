@@ -271,6 +271,12 @@ class MachineServing:
         problems = tuple(dict.fromkeys((*snapshot.problems, *answers[-1][1])))
         return snapshot.replace(serving=servers, problems=problems) if servers or problems else snapshot
 
+    def look_among(self, pids: Iterable[int]) -> None:
+        """Start to look for servers among these processes, before there is a sample."""
+        if self._watch is not None:
+            self._pids = set(pids)
+            self._watch.observe(self._pids)
+
     def _answer(self, gpus: Sequence[Gpu], now: float) -> Answer:
         if self._watch is None:
             return tuple(self._machine.servers(now)), ()
