@@ -124,10 +124,13 @@ def machine_job(
     return ask
 
 
-def prime_job(device: Device, keys: frozenset[str]) -> Callable[[], None]:
-    """Return the job that takes the first of two readings."""
+def prime_job(device: Device, keys: frozenset[str], early: bool = False) -> Callable[[], None]:
+    """Return the job that takes the first of two readings, or with `early` as much of it as takes little time."""
 
     def prime() -> None:
+        if early:
+            device.prime_early(keys)
+            return
         device.lists_apart  # noqa: B018  # found out here: a call that hangs must not hang first for the list and then again
         device.prime(keys)
 

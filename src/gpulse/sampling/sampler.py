@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 
 from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
@@ -95,7 +94,7 @@ class Sampler:
             raise results["source"]
         devices = self._devices()
         if primed and self._plan.activity:
-            start = [((at, "activity"), partial(device.prime_early, self._plan.activity)) for at, device in devices]
+            start = [((at, "activity"), prime_job(device, self._plan.activity, early=True)) for at, device in devices]
             self._threads.run(start)
         self._ask_versions()
         self._threads.run([(position, device.attach) for position, device in devices])
