@@ -15,7 +15,7 @@ from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.select import EVERYTHING
 from gpulse.sources.base import Source
 from gpulse.sources.registry import make_source
-from gpulse.surfaces.status.view import GLANCE
+from gpulse.surfaces.status import GLANCE
 from tests.unit.sources.amd.cards import radeon
 from tests.unit.sources.intel.cards import SLOT, arc, client
 from tests.unit.sources.trees import packed, write_tree
