@@ -19,7 +19,8 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.screen.grid import Grid
 from gpulse.sources.simulated.source import SimulatedSource
-from gpulse.surfaces.status.view import GLANCE, glance
+from gpulse.surfaces.status import GLANCE
+from gpulse.surfaces.status.view import glance
 from gpulse.surfaces.top.app import wanted
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.painter import paint
