@@ -159,11 +159,11 @@ def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
     """Return the metrics to read and the keys of --columns."""
     from ...model.catalog import COSTLY
     from ...model.select import EVERYTHING, Wanted, metric_named
-    from ...surfaces.status import GLANCE, PROCESSES, STAYING
+    from ...surfaces.status import GLANCE, GPUSTAT, PROCESSES, STAYING
 
     columns: list[str] = []
     if arguments.json:
-        wanted = EVERYTHING
+        wanted = GPUSTAT if arguments.json == "gpustat" else EVERYTHING
     elif arguments.columns:
         columns = [metric_named(name).key for name in arguments.columns]
         return Wanted(columns, host=("name",)) | (PROCESSES if arguments.processes else Wanted()), columns

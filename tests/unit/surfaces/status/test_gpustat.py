@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 
 from gpulse.model.catalog import Gpu, Host, Process
+from gpulse.model.select import EVERYTHING, Wanted
 from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.clock import ManualClock
+from gpulse.sampling.sampler import Sampler
+from gpulse.sources.simulated.source import SimulatedSource
+from gpulse.surfaces.status import GPUSTAT
 from gpulse.surfaces.status.gpustat import to_gpustat
 
 MIB = 1 << 20
@@ -41,3 +46,14 @@ def test_the_shape_is_gpustats() -> None:
 def test_processes_that_nobody_may_list_are_null() -> None:
     gpu = Gpu({"index": 0}, {"processes": "denied"})
     assert json.loads(to_gpustat(Snapshot(0.0, (gpu,))))["gpus"][0]["processes"] is None
+
+
+def test_only_what_it_shows_is_read() -> None:
+    def told(wanted: Wanted) -> str:
+        clock = ManualClock()
+        sampler = Sampler(SimulatedSource(clock=clock.monotonic), wanted, clock=clock).open()
+        clock.sleep(3.0)
+        return to_gpustat(sampler.read())
+
+    assert told(GPUSTAT) == told(EVERYTHING)
+    assert "sm_active" not in GPUSTAT.gpu
