@@ -53,8 +53,9 @@ def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]
 class Forking:
     """A program, started when it is first asked, that reads a line of JSON, answers in a fork, and prints a line."""
 
-    def __init__(self, module: str, patience: float) -> None:
+    def __init__(self, module: str, patience: float, **environ: str) -> None:
         self._command = [sys.executable, "-m", module]
+        self._environ = environ
         self._patience = patience  # seconds after which a question counts as hung
         self._process: subprocess.Popen[str] | None = None
 
@@ -81,7 +82,7 @@ class Forking:
             self._process = subprocess.Popen(
                 self._command,
                 cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+                env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | self._environ,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

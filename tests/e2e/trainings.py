@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import subprocess
 import sys
 import threading
+import warnings
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,33 +21,66 @@ if TYPE_CHECKING:
 
 from gpulse.sinks import Sink
 from gpulse.sources.processes import parse_stat
+from tests.e2e.lab import Forking
 
-ROOT = Path(__file__).parents[2]
 SLEEP = 0.05  # seconds a slow loader takes for a batch
 
 
-def run(code: str, folder: Path, *needs: str) -> Any:
+_FRAMEWORKS = (  # each with what the trainings use of it
+    "torch.utils.tensorboard",
+    "accelerate",
+    "transformers.trainer",
+    "transformers.models.bert.modeling_bert",
+    "lightning.pytorch.cli",
+    "keras",
+)
+
+
+def trainings() -> Forking:
+    """Return a program that has imported all frameworks there are, for 7 s of CPU time, and forks for each training."""
+    return Forking("tests.e2e.trainings", 120.0, KERAS_BACKEND="torch", OMP_NUM_THREADS="1", HF_HUB_OFFLINE="1")
+
+
+def run(server: Forking, code: str, folder: Path, *needs: str) -> Any:
     """What a program says as JSON on the last line of its output; skips where a framework is missing."""
     for name in needs:
         if find_spec(name) is None:
             pytest.skip(f"needs {name}")
-    plain = {
-        key: value for key, value in os.environ.items() if not key.startswith(("GPULSE_", "CUDA_", "LOCAL_", "SLURM_"))
-    }
-    environ = plain | {
+    environ = {
         "GPULSE_SOURCE": "demo",
         "GPULSE_CONFIG": str(Path(__file__).with_name("quiet.toml")),  # no alerts
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
-        "KERAS_BACKEND": "torch",
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, env=environ, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "gpulse:" not in done.stderr, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    ended = server.ask({"code": code, "folder": str(folder), "environment": environ})
+    out, err = (folder / "out.txt").read_text(), (folder / "err.txt").read_text()
+    assert ended == "0\n", err
+    assert "gpulse:" not in err, err
+    return json.loads(out.splitlines()[-1])
+
+
+def train(request: dict[str, Any]) -> None:
+    """Run one program in this, forked, process."""
+    os.chdir(request["folder"])
+    for number, name in ((0, os.devnull), (1, "out.txt"), (2, "err.txt")):
+        os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o644), number)
+    for key in [key for key in os.environ if key.startswith(("GPULSE_", "CUDA_", "LOCAL_", "SLURM_"))]:
+        del os.environ[key]
+    os.environ.update(request["environment"])
+    sys.argv = ["-c"]
+    exec(compile(request["code"], "<training>", "exec"), vars(sys.modules["__main__"]))
+
+
+def serve() -> None:
+    """Import the frameworks, then run one program a line until there are no more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in _FRAMEWORKS:
+            with contextlib.suppress(ImportError):
+                import_module(name)
+    for line in iter(sys.stdin.readline, ""):
+        if (pid := os.fork()) == 0:
+            train(json.loads(line))
+            return
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
 class Watch(Sink):
@@ -105,3 +140,7 @@ def tell(**answers: object) -> None:
     """Print what the test asks for."""
     print()
     print(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    serve()
