@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Lin
 
 # rank 2 waits longer for its data; all meet in a collective after each step
 TRAINING = """
-import os, sys, time, warnings
+import os, signal, sys, time, warnings
 warnings.simplefilter("ignore")
 import gpulse, torch, torch.distributed as dist
 
@@ -34,33 +35,50 @@ def train(monitor, count=30):
             if at == 20 and rank == 0:
                 print("under way", os.getpid(), flush=True)
 """
+# torchrun starts the file; started alone it is its own torchrun, whose ranks are forks: each import of torch takes 2 s of CPU time
 ALONE = (
     TRAINING
     + """
-monitor = gpulse.Monitor(interval=0.2, report=True, ranks=os.environ.get("RANKS", "one")).start()
-dist.init_process_group("gloo")
-train(monitor, int(sys.argv[1]))
-dist.barrier()
-monitor.stop()
-dist.destroy_process_group()
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+from tests.e2e.programs import agents
+
+def work(count):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as torchrun starts it; a fork has the handler of the launcher
+    monitor = gpulse.Monitor(interval=0.2, report=True, ranks=os.environ.get("RANKS", "one")).start()
+    dist.init_process_group("gloo")
+    train(monitor, count)
+    dist.barrier()
+    print(f"<rank {dist.get_rank()} of {dist.get_world_size()}: {len(agents(os.getpid()))} agents>", flush=True)
+    dist.barrier()
+    monitor.stop()
+    dist.destroy_process_group()
+
+if "RANK" in os.environ:
+    work(int(sys.argv[1]))
+else:
+    options = LaunchConfig(1, 1, 4, rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0, start_method="fork")
+    elastic_launch(options, work)(int(sys.argv[1]))
 """
 )
 SPAWNED = (
     TRAINING
     + """
+import glob
 import torch.multiprocessing as mp
 
 def work(rank):
     monitor = gpulse.Monitor(interval=0.2, report=True).start()  # before anybody knows the rank
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[1])
-    dist.init_process_group("gloo", rank=rank, world_size=3)
+    dist.init_process_group("gloo", rank=rank, world_size=2)
     train(monitor)
+    while not glob.glob(f"gpulse/job-*/rank-{rank}.json"):  # written once a second
+        time.sleep(0.01)
     dist.barrier()
     monitor.stop()
     dist.destroy_process_group()
 
 if __name__ == "__main__":
-    mp.spawn(work, nprocs=3)
+    mp.spawn(work, nprocs=2)
 """
 )
 
@@ -80,7 +98,7 @@ def launched(code: str, folder: Path, *words: str, **more: str) -> subprocess.Po
     )
 
 
-TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4", "FILE")
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", "FILE")
 
 
 def table(err: str) -> dict[str, list[str]]:
@@ -90,21 +108,26 @@ def table(err: str) -> dict[str, list[str]]:
     return {line.split()[0]: line.split() for line in lines[start + 1 :] if line.split()[0].isdecimal()}
 
 
-@pytest.mark.parametrize("ranks", ["one", "all"])
-def test_torchrun_has_one_report_that_names_the_slow_rank(tmp_path: Path, ranks: str) -> None:
-    with launched(ALONE, tmp_path, *TORCHRUN, "30", RANKS=ranks) as program:
-        _, err = program.communicate(timeout=PATIENCE)
+@pytest.mark.parametrize(("launcher", "ranks", "count"), [(TORCHRUN, "one", 3), (("FILE",), "all", 4)])
+def test_torchrun_has_one_report_that_names_the_slow_rank(
+    tmp_path: Path, launcher: tuple[str, ...], ranks: str, count: int
+) -> None:
+    with launched(ALONE, tmp_path, *launcher, "30", RANKS=ranks) as program:
+        out, err = program.communicate(timeout=PATIENCE)
     assert program.returncode == 0, err
     assert sum(line.startswith("gpulse: ") and "steps" in line for line in err.splitlines()) == 1, err
-    assert table(err).keys() == {"0", "1", "2", "3"}
+    assert table(err).keys() == {str(rank) for rank in range(count)}
     (found,) = [line for line in err.splitlines() if "slower" in line]
     assert "Rank 2 is" in found
     assert "per step for data" in found
     assert os.listdir(tmp_path / "gpulse") == []  # neither files of ranks nor of running monitors
+    said = sorted(re.findall(r"<rank [^>]*>", out))
+    sampling = {"one": [1] + [0] * (count - 1), "all": [1] * count}[ranks]
+    assert said == [f"<rank {rank} of {count}: {agents} agents>" for rank, agents in enumerate(sampling)]
 
 
 def test_a_job_that_is_killed_has_one_report_with_all_ranks(tmp_path: Path) -> None:
-    with launched(ALONE, tmp_path, *TORCHRUN, "100000") as program:
+    with launched(ALONE, tmp_path, "FILE", "100000") as program:
         assert program.stdout is not None
         first = int(program.stdout.readline().split()[-1])
         until(lambda: len([*tmp_path.glob("gpulse/job-*/rank-*.json")]) == 4)
@@ -121,7 +144,7 @@ def test_spawned_ranks_have_one_report(tmp_path: Path, unused_port: int) -> None
         _, err = program.communicate(timeout=PATIENCE)
     assert program.returncode == 0, err
     assert sum(line.startswith("gpulse: ") and "steps" in line for line in err.splitlines()) == 1, err
-    assert table(err).keys() == {"0", "1", "2"}
+    assert table(err).keys() == {"0", "1"}
 
 
 @pytest.fixture
@@ -133,9 +156,8 @@ def unused_port() -> int:
         return int(free.getsockname()[1])
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_workers_that_import_a_running_monitor_start_none(tmp_path: Path, method: str) -> None:
-    code = f"""
+def test_workers_that_import_a_running_monitor_start_none(tmp_path: Path) -> None:
+    code = """
 import warnings
 warnings.simplefilter("ignore")
 import gpulse.monitor.monitor as monitors
@@ -147,12 +169,16 @@ class Data(Dataset):
         return 4
     def __getitem__(self, at):
         extra = gpulse.Monitor().start()
-        return len(monitors.running), extra.samples, m.samples
+        return len(monitors.running), extra.samples, m.samples, os.getpid()
 
 if __name__ == "__main__":
     until(lambda: m.latest)
-    for batch in DataLoader(Data(), num_workers=2, multiprocessing_context={method!r}):
-        assert [int(one) for one in batch] == [0, 0, 0], batch
+    for method in ("fork", "spawn", "forkserver"):
+        batches = [[int(one) for one in batch] for batch in DataLoader(Data(), num_workers=1, multiprocessing_context=method)]
+        assert len(batches) == 4, (method, batches)
+        for *told, pid in batches:
+            assert told == [0, 0, 0], (method, told)
+            assert pid != os.getpid(), method
     print(m.samples, flush=True)
 """
     ended = run(code, tmp_path, on(machine(1), tmp_path))

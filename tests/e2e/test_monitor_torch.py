@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.programs import PATIENCE, Program, agents, plain_environment, run
+from tests.e2e.programs import Program, agents, plain_environment
 from tests.unit.readback import tensorboard_rows
 
 pytest.importorskip("torch")
@@ -20,8 +20,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # torch and tensorboard have many of their own
 ]
 
+METHODS = ("fork", "spawn", "forkserver")  # how a loader starts its workers
 DEMO = plain_environment(OMP_NUM_THREADS="1")
-TRAINING = """
+TRAINING = (
+    f"METHODS = {METHODS}"
+    + """
 import contextlib, json
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -60,86 +63,44 @@ def train(monitor, method):
     return losses, loader
 
 if __name__ == "__main__":
-    method = sys.argv[1] if len(sys.argv) > 1 else os.environ["METHOD"]
     torch.set_num_threads(1)
-    if not os.environ.get("WATCHED"):
-        losses, _ = train(None, method)
-        print(json.dumps(losses))
-        sys.exit(0)
-    values = Values()
+    print(json.dumps(train(None, "fork")[0]), flush=True)
     from gpulse.sinks import TensorBoardSink
-    with gpulse.Monitor([TensorBoardSink("runs"), values.sink], interval=0.1) as m:
-        losses, loader = train(m, method)
-        print(json.dumps(losses), flush=True)
-        print(json.dumps([worker.pid for worker in loader._iterator._workers]), flush=True)
-        sys.stdin.readline()
-        until(lambda: values.newest.get("process/tree_cpu_percent") and m.summary().seconds > 3)  # a point a second
-    print(json.dumps([m.errors, m.summary().steps, m.summary().phase("train").calls]))
+    for method in METHODS:
+        values = Values()
+        with gpulse.Monitor([TensorBoardSink(method), values.sink], interval=0.1) as m:
+            losses, loader = train(m, method)
+            print(json.dumps(losses), flush=True)
+            print(json.dumps([worker.pid for worker in loader._iterator._workers]), flush=True)
+            sys.stdin.readline()
+            until(lambda: values.newest.get("process/tree_cpu_percent") and m.summary().seconds > 3)  # a point a second
+        del loader  # and its workers
+        print(json.dumps([m.errors, m.summary().steps, m.summary().phase("train").calls]), flush=True)
 """
+)
 
 
-@pytest.fixture(scope="module")
-def losses(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return what the same training says without a monitor."""
-    ended = run(TRAINING, tmp_path_factory.mktemp("plain"), DEMO | {"METHOD": "fork"})
-    assert ended.code == 0, ended
-    assert len(ended.out.split(",")) == 16
-    return ended.out.strip()
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_training_with_loader_workers_is_the_same_and_has_one_agent(tmp_path: Path, losses: str, method: str) -> None:
-    with Program(TRAINING, tmp_path, DEMO | {"METHOD": method, "WATCHED": "1"}) as program:
-        assert program.line() == losses
-        workers = [int(word) for word in re.findall(r"\d+", program.line())]
-        assert len(workers) == 2
-        assert len(agents(program.pid)) == 1
-        assert [agents(worker) for worker in workers] == [[], []]
-        program.go()
-        assert program.line() == "[0, 16, 2]"  # steps of the loop, and none of the workers'
+def test_training_with_loader_workers_is_the_same_and_has_one_agent(tmp_path: Path) -> None:
+    with Program(TRAINING, tmp_path, DEMO) as program:
+        losses = program.line()
+        assert len(losses.split(",")) == 16
+        for method in METHODS:
+            assert program.line() == losses, method
+            workers = [int(word) for word in re.findall(r"\d+", program.line())]
+            assert len(workers) == 2
+            assert len(agents(program.pid)) == 1, method
+            assert [agents(worker) for worker in workers] == [[], []], method
+            program.go()
+            assert program.line() == "[0, 16, 2]", method  # steps of the loop, and none of the workers'
         ended = program.end()
     assert ended.code == 0, ended
     assert "gpulse" not in ended.err, ended
 
-    rows = tensorboard_rows(tmp_path / "runs" / "gpulse")  # which also asserts that no step comes twice or goes back
-    assert len(rows) >= 3
-    assert any("gpu0/utilization" in values for _, values in rows)
-    assert any("process/tree_cpu_percent" in values for _, values in rows)
-
-
-def test_torchrun_has_one_agent_for_all_ranks(tmp_path: Path) -> None:
-    (tmp_path / "ranks.py").write_text("""
-import os, sys, time
-import torch, torch.distributed as dist
-import gpulse
-sys.path.insert(0, os.environ["TESTS"])
-from tests.e2e.programs import agents
-
-dist.init_process_group("gloo")
-with gpulse.Monitor(interval=0.1) as m:
-    end = time.monotonic() + 20
-    while m.samples and m.latest is None and time.monotonic() < end:
-        time.sleep(0.01)
-    total = torch.ones(1)
-    dist.all_reduce(total)
-    m.step()
-    mine = len(agents(os.getpid()))
-    dist.barrier()
-print(f"<rank {dist.get_rank()}: {total.item():.0f} ranks, {mine} agents, {m.summary().steps} steps>", flush=True)
-dist.destroy_process_group()
-""")
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "ranks.py"],
-        cwd=tmp_path,
-        env=DEMO | {"TESTS": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=2 * PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    said = sorted(re.findall(r"<rank [^>]*>", done.stdout))
-    assert said == ["<rank 0: 2 ranks, 1 agents, 1 steps>", "<rank 1: 2 ranks, 0 agents, 1 steps>"]
+    for method in METHODS:
+        rows = tensorboard_rows(tmp_path / method / "gpulse")  # asserts also that no step comes twice or goes back
+        assert len(rows) >= 3, method
+        assert any("gpu0/utilization" in values for _, values in rows), method
+        assert any("process/tree_cpu_percent" in values for _, values in rows), method
 
 
 def test_a_real_error_of_torch_is_explained() -> None:
