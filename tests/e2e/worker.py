@@ -11,7 +11,7 @@ import struct
 import sys
 import threading
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 from gpulse.cli.commands import status as status
 from gpulse.cli.main import main as gpulse
@@ -83,13 +83,13 @@ def answer(request: dict[str, Any]) -> int:
     return 0
 
 
-def end(code: int) -> NoReturn:
+def end(code: int) -> None:
     """End as Python does, but without taking all modules apart, which takes longer than most answers."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    ctypes.CDLL(None).exit(code)  # unlike `os._exit` it lets the scripted driver write its calls
 
 
 def serve() -> int:
