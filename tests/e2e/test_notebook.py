@@ -180,12 +180,19 @@ def test_a_failing_cell_fails_the_notebook_as_without_the_magic(tmp_path: Path) 
     assert text_of(after["outputs"]) == "after\n"
 
 
-@pytest.mark.parametrize(("last", "code"), [("print('after')", 0), ("%%gpulse doomed\n1 / 0", 1)])
-def test_papermill_ends_as_without_the_magic(tmp_path: Path, stranger: int, last: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("work", "last", "code"),
+    [
+        ("import torch\n(torch.ones(64, 64) @ torch.ones(64, 64)).sum().item()", "print('after')", 0),
+        ("import time\ntime.sleep(0.5)\nfloat(64**3)", "%%gpulse doomed\n1 / 0", 1),
+    ],
+    ids=["a notebook that ends", "a notebook that fails"],
+)
+def test_papermill_ends_as_without_the_magic(tmp_path: Path, stranger: int, work: str, last: str, code: int) -> None:
     pytest.importorskip("papermill")
     cells = [
         "%load_ext gpulse\n%gpulse auto 1",
-        "%%gpulse on the CPU\nimport torch\n(torch.ones(64, 64) @ torch.ones(64, 64)).sum().item()",
+        f"%%gpulse on the CPU\n{work}",
         "%%gpulse waits\nimport asyncio\nawait asyncio.sleep(1.5)",
         "await asyncio.sleep(1.2)",
         last,
@@ -200,8 +207,8 @@ def test_papermill_ends_as_without_the_magic(tmp_path: Path, stranger: int, last
     assert done.returncode == code, done.stderr
     saved = json.loads((tmp_path / "saved.ipynb").read_text())["cells"]
     outputs = {"".join(cell["source"]): cell["outputs"] for cell in saved if cell["cell_type"] == "code"}
-    _, torch, waits, automatic, _, end = [outputs[cell] for cell in cells]
-    assert re.search(r"262144\.0.*on the CPU · time .* · GPU not used$", shown_text(torch), re.DOTALL | re.MULTILINE)
+    _, worked, waits, automatic, _, end = [outputs[cell] for cell in cells]
+    assert re.search(r"262144\.0.*on the CPU · time .* · GPU not used$", shown_text(worked), re.DOTALL | re.MULTILINE)
     assert re.match(r"waits · time 1\.5\S+ s · CPU time \S+ \S+ · GPU not used\n", shown_text(waits))
     assert re.fullmatch(r"In \[4\] · time 1\.2\S+ s · CPU time \S+ \S+ · GPU not used", shown_text(automatic))
     assert text_of(end) == ("" if code else "end\n")
