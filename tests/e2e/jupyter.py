@@ -26,6 +26,7 @@ TOKEN = "a-token-for-tests"
 BASE = "/user/ada/"  # as behind a JupyterHub
 SIDE = ".lm-TabBar-tab[data-id=gpulse-side]"
 _PATIENCE = 60.0
+_PORTS: list[int] = []  # the last one
 
 
 def install(folder: Path) -> Path:
@@ -69,22 +70,35 @@ def surroundings(prefix: Path, folder: Path, **more: str) -> dict[str, str]:
     }
 
 
+def _free_port() -> int:
+    """Return the last port if it is free again: a browser has cached what it loaded from there, and starts a lab with half the work."""
+    for port in (*_PORTS, 0):
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                free.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            _PORTS[:] = [free.getsockname()[1]]
+            break
+    return _PORTS[0]
+
+
 class JupyterServer:
     """A JupyterLab on a free port, behind a prefix and a token; `executables` is the bin of its environment."""
 
     def __init__(self, folder: Path, environ: dict[str, str], executables: Path, *words: str) -> None:
         self.root = folder / "notebooks"
         self.root.mkdir(exist_ok=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = _free_port()
         self.address = f"http://127.0.0.1:{self.port}{BASE}"
         self._log = (folder / "jupyter.log").open("w+b")
         self._process = subprocess.Popen(
             [
                 *(str(executables / "jupyter"), "lab", "--no-browser", "--allow-root", f"--ServerApp.port={self.port}"),
                 *("--ServerApp.port_retries=0", f"--ServerApp.base_url={BASE}", f"--IdentityProvider.token={TOKEN}"),
-                *("--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", *words),
+                *("--LabApp.expose_app_in_browser=True", "--LabApp.news_url="),
+                *("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", *words),
             ],
             cwd=self.root,
             env=environ,
@@ -165,6 +179,21 @@ def open_lab(browser: Browser, server: JupyterServer, more: str = "&reset", widt
     browser.until("!document.querySelector('#jupyterlab-splash')")
     if "reset" in more:
         browser.until("document.querySelector('.jp-Launcher')")  # comes after all else, into a lab that is empty
+
+
+def shows(browser: Browser, server: JupyterServer, element: str = ".jp-LabShell") -> bool:
+    """Return whether a lab of this server is open, with an element in it."""
+    inside = f"document.querySelector({json.dumps(element)}) && window.jupyterapp"
+    return bool(browser.evaluate(f"!!(location.href.startsWith({json.dumps(server.address)}) && {inside})"))
+
+
+def empty_lab(browser: Browser, server: JupyterServer) -> None:
+    """Close everything in the lab that is open, or open one: loading one takes 3 s of CPU time."""
+    if not shows(browser, server):
+        open_lab(browser, server)
+        return
+    browser.evaluate("jupyterapp.commands.execute('application:close-all').then(() => true)")
+    browser.until("document.querySelector('.jp-Launcher')")
 
 
 def open_panel(browser: Browser, name: str) -> None:

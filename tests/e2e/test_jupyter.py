@@ -18,6 +18,7 @@ from tests.e2e.jupyter import (
     SIDE,
     JupyterServer,
     command,
+    empty_lab,
     install,
     kernel_pid,
     moves,
@@ -95,7 +96,7 @@ def test_the_icon_opens_cards_and_a_panel_whose_chart_moves(browser: Browser, se
 
 
 def test_a_panel_docked_elsewhere_is_there_after_a_reload(browser: Browser, server: JupyterServer) -> None:
-    open_lab(browser, server)
+    empty_lab(browser, server)
     open_panel(browser, "memory")
     open_panel(browser, "power")
     box = "(b => [b.x, b.y, b.width, b.height])(document.querySelector(%s).getBoundingClientRect())"
@@ -121,7 +122,7 @@ def test_a_panel_docked_elsewhere_is_there_after_a_reload(browser: Browser, serv
 
 
 def test_it_follows_the_theme_of_the_lab(browser: Browser, server: JupyterServer) -> None:
-    open_lab(browser, server)
+    empty_lab(browser, server)
     open_panel(browser, "memory")
     find = "document.querySelector('#gpulse-memory .gpulse')"
     color = f"getComputedStyle({find}).getPropertyValue('--surface').trim()"
@@ -135,7 +136,7 @@ def test_it_follows_the_theme_of_the_lab(browser: Browser, server: JupyterServer
 
 
 def test_ranges_pause_and_the_palette(browser: Browser, server: JupyterServer) -> None:
-    open_lab(browser, server)
+    empty_lab(browser, server)
     open_panel(browser, "resources")
     moves(browser, "gpulse-resources")
     browser.click("#gpulse-resources .ranges button:nth-child(6)")
@@ -158,6 +159,7 @@ def test_settings_choose_the_gpus_and_the_interval(browser: Browser, server: Jup
         assert server.ask("gpulse/api/snapshot")["server"]["interval"] == 0.5
     finally:
         server.ask(path, {"raw": "{}"}, method="PUT")
+        browser.open("about:blank")  # this lab has the settings
 
 
 def test_notebook_7_shows_a_panel_beside_the_notebook(browser: Browser, server: JupyterServer) -> None:
@@ -229,6 +231,7 @@ def test_the_notebook_that_holds_the_memory_is_shown_and_shut_down(
     browser.click(".jp-Dialog button.jp-mod-warn")
     browser.until("document.querySelector('#gpulse-kernels').innerText.includes('No kernels are running')")
     assert server.ask("api/kernels") == []
+    browser.open("about:blank")
 
 
 def test_without_a_gpu_it_says_so_and_offers_the_demo(browser: Browser, prefix: Path, tmp_path: Path) -> None:
@@ -246,10 +249,13 @@ def test_without_a_gpu_it_says_so_and_offers_the_demo(browser: Browser, prefix: 
         browser.click("#gpulse-side .nothing button")
         assert browser.until("document.querySelectorAll('#gpulse-side .lines article').length") == 8
         assert browser.until("document.querySelector('#gpulse-side .demo').offsetParent && true")
+        browser.open("about:blank")  # a page whose server is gone complains
 
 
-def test_the_widget_moves_while_its_cell_runs(browser: Browser, prefix: Path, tmp_path: Path) -> None:
+def test_the_widget_moves_while_its_cell_runs(browser: Browser, server: JupyterServer) -> None:
     pytest.importorskip("anywidget")
+    if "oldest" in server.log:
+        pytest.skip("anywidget is in the newest environment only")
     busy = "import time\nend = time.monotonic() + 300\nwhile time.monotonic() < end:\n    time.sleep(0.001)\nprint('the cell has ended')"
     code = f"import gpulse\nfrom IPython.display import display\nw = gpulse.widget(interval=0.2)\ndisplay(w)\n{busy}"
     cell: dict[str, Any] = {
@@ -261,12 +267,9 @@ def test_the_widget_moves_while_its_cell_runs(browser: Browser, prefix: Path, tm
         "execution_count": None,
     }
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "live.ipynb").write_text(
-        json.dumps({"cells": [cell], "metadata": spec, "nbformat": 4, "nbformat_minor": 5})
-    )
-    environ = surroundings(prefix, tmp_path, GPULSE_SOURCE="demo")
-    with JupyterServer(tmp_path, environ, NEWEST / "bin") as server:
+    plain = {"cells": [cell], "metadata": spec, "nbformat": 4, "nbformat_minor": 5}
+    (server.root / "live.ipynb").write_text(json.dumps(plain))
+    try:
         browser.open(server.page("lab/tree/live.ipynb", "&reset"))
         browser.until("document.querySelector('.jp-Notebook .jp-CodeCell')", 60)
         browser.until("document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", 60)
@@ -284,7 +287,10 @@ def test_the_widget_moves_while_its_cell_runs(browser: Browser, prefix: Path, tm
         assert not browser.evaluate(ended), "it must move while the cell runs"
         still = "document.querySelector('[data-gpulse-still]:has(img)')"
         assert browser.until(f"{still} && getComputedStyle({still}).display") == "none", "only for the saved notebook"
+    finally:
         browser.open("about:blank")
+        for kernel in server.ask("api/kernels"):
+            server.ask(f"api/kernels/{kernel['id']}", method="DELETE")
 
 
 HOSTS = [

@@ -23,6 +23,7 @@ from tests.e2e.jupyter import (
     kernel_pid,
     open_lab,
     open_panel,
+    shows,
     surroundings,
 )
 from tests.e2e.lab import ROOT, environment
@@ -149,12 +150,13 @@ def busy(
         browser.open("about:blank")  # a page whose server is gone complains
 
 
-def show(browser: Browser, busy: BusyLab, more: str = "&reset") -> None:
-    """Open the notebook, and the panel beside it as a tab."""
-    browser.open(busy.server.page("lab/tree/train.ipynb", more), 1500, 1000)
-    browser.until(f"document.querySelector('{SIDE}')", 60)
-    browser.until("document.querySelector('.jp-Notebook .jp-CodeCell')", 60)
-    browser.until("document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", 60)
+def show(browser: Browser, busy: BusyLab) -> None:
+    """Open the notebook, unless it is open, and the panel beside it as a tab."""
+    if not shows(browser, busy.server, ".jp-Notebook .jp-CodeCell"):
+        browser.open(busy.server.page("lab/tree/train.ipynb", "&reset"), 1500, 1000)
+        browser.until(f"document.querySelector('{SIDE}')", 60)
+        browser.until("document.querySelector('.jp-Notebook .jp-CodeCell')", 60)
+        browser.until("document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'", 60)
     open_panel(browser, "kernels")
     browser.until(f"document.querySelector('{PANEL} [data-kernel]')")
 
@@ -243,6 +245,7 @@ def test_the_name_opens_the_notebook(browser: Browser, busy: BusyLab) -> None:
 def test_an_idle_kernel_is_told_where_the_settings_say_so(browser: Browser, busy: BusyLab) -> None:
     settings = "lab/api/settings/gpulse:plugin"
     busy.server.ask(settings, {"raw": '{"idleHours": 0.0002}'}, method="PUT")
+    browser.open("about:blank")  # a lab that is open has other settings
     try:
         show(browser, busy)
         toast = "[...document.querySelectorAll('.Toastify__toast')].map(e => e.innerText).find(t => t.includes('idle'))"
@@ -251,6 +254,7 @@ def test_an_idle_kernel_is_told_where_the_settings_say_so(browser: Browser, busy
         assert "holds 160 GiB on GPUs 0-7" in text
     finally:
         busy.server.ask(settings, {"raw": "{}"}, method="PUT")
+        browser.open("about:blank")
 
 
 def test_interrupt_restart_and_shut_down_name_what_becomes_free(browser: Browser, busy: BusyLab) -> None:

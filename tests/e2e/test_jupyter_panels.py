@@ -91,7 +91,7 @@ def test_the_status_item_sums_eight_gpus_up_and_asks_slowly(
 ) -> None:
     write_gpu_kernel(prefix, tmp_path)
     server = lab_of(Scenario.load("dgx-h100x8"))
-    open_lab(browser, server)
+    open_lab(browser, server, width=1024)
     assert not is_loaded(server), "nothing may be sampled before something shows it"
     write_notebook(server, "train.ipynb", "gpu")
     session = {"path": "train.ipynb", "name": "train.ipynb", "type": "notebook", "kernel": {"name": "gpu"}}
@@ -100,7 +100,7 @@ def test_the_status_item_sums_eight_gpus_up_and_asks_slowly(
     (tmp_path / "driver" / "scenario.ini").write_text(
         scenario.gpu("0-3", utilization__gpu=54).gpu("4-7", utilization__gpu=100).text()
     )
-    browser.open(server.page("lab/tree/train.ipynb", "&reset"), 1024, 800)
+    browser.evaluate("jupyterapp.commands.execute('docmanager:open', {path: 'train.ipynb'}).then(() => true)")
     item = "document.querySelector('.gpulse-status')"
     browser.until(f"{item}?.innerText === '8 GPUs · 77 % · kernel 320 GiB'", 60)
     assert browser.evaluate(f"{item}.getBoundingClientRect().width") < 300
