@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from operator import mul
 from zlib import crc32
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterator, Sequence
 
+    from .columns import Floats
+
 _TIMES, _SECONDS = 0, 2  # the slots of a block's own part
 _MILLISECONDS = 6  # their coding
 _INSERT = insertion("block")
@@ -25,8 +28,8 @@ _LEAST = 0.001  # seconds that a row stands for at least, so that each has a wei
 class Rows(Value):
     """Values over time: `times` when each row begins, `seconds` for how long it stands, `parts` columns by GPU and slot."""
 
-    times: Sequence[float]
-    seconds: Sequence[float]
+    times: Floats
+    seconds: Floats
     parts: dict[int, dict[int, Column]]
 
 
@@ -246,5 +249,7 @@ def _alike(
     for place, slot in enumerate(layout):
         if slot in owners and (wanted is None or slot in wanted):
             gpu, coding = owners[slot]
-            parts.setdefault(gpu, {})[slot] = Column.of_ticks(coding, together[place :: len(layout)].tolist())
+            # a list of floats would take four times the memory
+            values = array("d", together[place :: len(layout)].tobytes())
+            parts.setdefault(gpu, {})[slot] = Column.of_ticks(coding, values)
     return Rows([time for time, _, _ in ticks], [1.0] * len(ticks), parts)

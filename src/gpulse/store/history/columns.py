@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from ...model.metric import Metric
 
+    Floats = Sequence[float]  # by this name, a Value stores the very list it is given, not a tuple of it
+
 NAN = float("nan")
 SERVING = "serving:"  # begins the name under which a model server is kept beside the GPUs
 PROCESSES = "processes"  # processes:0:cpu_percent is the CPU of the process that holds most memory of a GPU
@@ -78,9 +80,9 @@ class Column(Value):
     """
 
     coding: int
-    mean: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    mean: Floats
+    low: Floats
+    high: Floats
     gaps: bool
     shares: Sequence[float] | None = None
 

@@ -45,6 +45,7 @@ _HEADERS = 10.0  # seconds before an idle connection is closed
 _GRACE = 1  # seconds for responses to finish when the server stops
 _SLACK = 2.0
 _AFTERMATH = 2.0  # seconds between connections that were closed and the return of their memory
+_TIDY_EVERY = 120  # ticks between two returns of memory: 20 ms of CPU time each
 
 
 class Patient(H11Protocol):
@@ -120,9 +121,10 @@ class Running:
     def __init__(
         self, app: ASGIApp, listening: socket.socket, places: Places, cert: str | None = None, key: str | None = None
     ) -> None:
-        crowd = Crowd(places.connections, thinned=_clean_up_later)
+        crowd = Crowd(places.connections, thinned=_give_back_memory_after)
         self._socket = Door.take_over(listening, places.descriptors, crowd)
         self._said = False
+        self._ticks = 0
         self._ready: Callable[[], None] = lambda: None
         self._watched = watchdog_seconds()
         config = uvicorn.Config(
@@ -170,13 +172,16 @@ class Running:
         self._thread.join(_GRACE + _SLACK)
 
     async def _tick(self) -> None:
-        """Called by the event loop about every second, for the watchdog."""
+        """Called by the event loop about every second, for the watchdog and to keep memory small."""
         if not self._said:
             self._said = True
             notify("READY=1")
             self._ready()
         if self._watched is not None:
             notify("WATCHDOG=1")
+        self._ticks += 1
+        if self._ticks % _TIDY_EVERY == 0:
+            _give_back_memory_after(0.0)
 
     def _run(self) -> None:
         try:
@@ -188,10 +193,10 @@ class Running:
         os.write(self._tell, b".")
 
 
-def _clean_up_later() -> None:
-    """Give memory back when the connections that have just ended are gone; called in the event loop."""
+def _give_back_memory_after(seconds: float = _AFTERMATH) -> None:
+    """Return unused memory once the connections that have just ended are gone; called in the event loop."""
     loop = asyncio.get_running_loop()
-    loop.call_later(_AFTERMATH, lambda: loop.run_in_executor(None, give_back_memory))
+    loop.call_later(seconds, lambda: loop.run_in_executor(None, give_back_memory))
 
 
 _PEM = "--cert and --key must be PEM files that this user can read."
@@ -323,7 +328,8 @@ def give_back_memory() -> None:
     """Return unused memory to the system.
 
     A closed connection is a cycle of objects, which Python may keep for hours, and glibc keeps what is freed: 440 streams that have
-    gone left 15 MB behind, with this 7 MB.
+    gone left 15 MB behind, with this 7 MB. Answers about the past and the sealing of the history leave holes, too: after 35 minutes
+    with 50 clients that come and go, 112 MB instead of 92.
     """
     gc.collect()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,6 +45,13 @@ def test_what_is_packed_comes_back_within_a_step(coding: int, values: list[float
         assert got == {}
     else:
         assert all(close(one, other, coding) for one, other in zip(got[7].mean, values, strict=True))
+
+
+def test_full_resolution_keeps_each_value_once() -> None:
+    values = [float(second % 100) for second in range(600)]
+    packed = zlib.decompress(pack({7: Column.of_ticks(5, values)}))
+    thrice = zlib.decompress(pack({7: Column(5, values, [*values], [*values], gaps=False)}))
+    assert len(packed) < 600 * 2 + 50 < len(thrice)
 
 
 @given(st.sampled_from([RATE, *_STEPS]), st.lists(st.tuples(_NUMBERS, _NUMBERS, _NUMBERS), min_size=1, max_size=30))
