@@ -13,7 +13,7 @@ interface Shot {
 
 const SHOTS: Record<string, Shot> = {
   "overview-light": { size: [1400, 900], hash: "#/overview?range=1h" },
-  readme: { size: [1280, 860], hash: "#/overview?range=5m" },
+  page: { size: [1280, 960], hash: "#/overview?range=5m", dark: true }, // docs/page.png, with MOCK_HOURS=0.3
   "overview-dark": { size: [1400, 900], hash: "#/overview?range=1h", dark: true },
   "timelines-dark": { size: [1400, 900], hash: "#/timelines?range=1h", dark: true, hover: true },
   "timelines-light": { size: [1400, 900], hash: "#/timelines?range=5m" },
