@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from math import hypot
+
 from ..analysis.summary import WeightedSeries
 from ..present.cells import DASH, energy_text, quantity_text
 from ..present.runs import (
@@ -132,24 +135,20 @@ def comparison_answer(a: PeriodFigures, b: PeriodFigures) -> dict[str, Any]:
 def differences(a: PeriodFigures, b: PeriodFigures) -> list[Difference]:
     """Return all figures that at least one of the periods has, and not as zero."""
     found = [
-        Difference("Recorded time", (a.recorded, b.recorded), duration_text, floor=60.0),
-        Difference("GPU hours in use", (a.hours, b.hours), "{:.2f} h".format, floor=0.01),
+        Difference("Recorded time", a.recorded, b.recorded, duration_text, floor=60.0),
+        Difference("GPU hours in use", a.hours, b.hours, "{:.2f} h".format, floor=0.01),
         *(
             Difference(
-                title,
-                (a.mean(key), b.mean(key)),
-                lambda value, unit=unit: quantity_text(unit, value),  # type: ignore[misc]
-                (a.noise(key) ** 2 + b.noise(key) ** 2) ** 0.5,
-                floor,
+                title, a.mean(key), b.mean(key), partial(quantity_text, unit), hypot(a.noise(key), b.noise(key)), floor
             )
             for title, key, unit, floor in COMPARED
         ),
-        Difference("Peak memory", (a.peak, b.peak), size_text, floor=256 << 20),
-        Difference("Energy", (a.energy, b.energy), energy_text, floor=36.0),
-        Difference("Host CPU", (a.host, b.host), "{:.0f} %".format, floor=1.0),
+        Difference("Peak memory", a.peak, b.peak, size_text, floor=256 << 20),
+        Difference("Energy", a.energy, b.energy, energy_text, floor=36.0),
+        Difference("Host CPU", a.host, b.host, "{:.0f} %".format, floor=1.0),
     ]
     counts = [
-        Difference(title, (a.count(kind), b.count(kind)), "{:.0f}".format)
+        Difference(title, a.count(kind), b.count(kind), "{:.0f}".format)
         for kind, title in COUNTED.items()
         if a.count(kind) + b.count(kind)
     ]

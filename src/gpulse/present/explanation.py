@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..analysis.concerns import concerns
 from ..units import duration_text
+from ..value import Value
 from .code import advised, code_sentence
 from .concerns import concern_lines, headline, summary
 from .figures import figure_name, figure_text, limit_text
@@ -173,37 +174,31 @@ def _labelled(label: str) -> Line:
 _CELLS = 24
 
 
-class Progress:
+class Progress(Value):
     """Draws how much of `seconds` has passed; draws nothing where `stream` is not a terminal."""
 
-    def __init__(self, stream: TextIO, theme: Theme, seconds: float, live: bool) -> None:
-        self._stream = stream
-        self._theme = theme
-        self._seconds = seconds
-        self._live = live
-
-    @property
-    def live(self) -> bool:
-        """Whether anything is drawn."""
-        return self._live
+    stream: TextIO
+    theme: Theme
+    seconds: float
+    live: bool  # whether anything is drawn
 
     def show(self, passed: float, gpus: int, so_far: str = "") -> None:
         """Redraw the line, and below it what was found so far."""
-        if not self._live:
+        if not self.live:
             return
-        theme = self._theme
-        done = min(_CELLS, int(_CELLS * passed / self._seconds)) if self._seconds > 0 else _CELLS
+        theme = self.theme
+        done = min(_CELLS, int(_CELLS * passed / self.seconds)) if self.seconds > 0 else _CELLS
         bar = theme.paint(theme.glyph("█", "#") * done, "busy") + theme.paint(
             theme.glyph("░", ".") * (_CELLS - done), "track"
         )
-        left = max(0.0, self._seconds - passed)
+        left = max(0.0, self.seconds - passed)
         text = f"watching {gpus} GPU{'' if gpus == 1 else 's'}  {bar}  {left:.0f} s left"
         found = f"\r\n{theme.paint('so far: ', 'label')}{theme.spelled(so_far)}\x1b[1A\r" if so_far else ""
-        self._stream.write(f"\r\x1b[J{text}  {theme.paint('Ctrl-C: judge what was seen', 'faint')}{found}")
-        self._stream.flush()
+        self.stream.write(f"\r\x1b[J{text}  {theme.paint('Ctrl-C: judge what was seen', 'faint')}{found}")
+        self.stream.flush()
 
     def clear(self) -> None:
         """Remove what was drawn."""
-        if self._live:
-            self._stream.write("\r\x1b[J")
-            self._stream.flush()
+        if self.live:
+            self.stream.write("\r\x1b[J")
+            self.stream.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ..model.verdict import Budget
+from ..value import Value
 from .cells import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text
 from .cost import flops_text, money_text
 from .events import kind_title
@@ -115,13 +116,13 @@ def figure(run: KeptRun, title: str) -> float | None:
 def differences(comparison: RunComparison) -> list[Difference]:
     """Return the figures that at least one of two runs has."""
     before, after = comparison.before, comparison.after
-    found = [Difference("Duration", (before.seconds, after.seconds), seconds_text, floor=1.0)]
+    found = [Difference("Duration", before.seconds, after.seconds, seconds_text, floor=1.0)]
     for title, _, text in FIGURES:
         values = figure(before, title), figure(after, title)
         noise = 0.0
         if comparison.margin is not None and title.endswith("per second") and values[0]:
             noise = values[0] * comparison.margin / 2
-        found.append(Difference(title, values, text, noise))
+        found.append(Difference(title, *values, text, noise))
     return [each for each in found if each.before or each.after]
 
 
@@ -136,13 +137,11 @@ def comparison_lines(comparison: RunComparison, now: float) -> list[str]:
     rows += [(each.title, each.before_text, each.after_text, each.change_text) for each in differences(comparison)]
     for part in PART_TITLES:
         shares = [
-            budget.shares.get(part, 0.0) if (budget := Budget.from_plain(run.plain.get("budget"))) else None
+            100 * budget.shares.get(part, 0.0) if (budget := Budget.from_plain(run.plain.get("budget"))) else None
             for run in (before, after)
         ]
-        if any(share is not None and share >= 0.005 for share in shares):
-            one = Difference(
-                _capital(PART_TITLES[part][0]), (_percent(shares[0]), _percent(shares[1])), "{:.0f} %".format
-            )
+        if any(share is not None and share >= 0.5 for share in shares):
+            one = Difference(_capital(PART_TITLES[part][0]), shares[0], shares[1], "{:.0f} %".format)
             rows.append((one.title, one.before_text, one.after_text, one.change_text))
     return [_capital(comparison_text(comparison, now)), "", *aligned(rows)]
 
@@ -228,10 +227,6 @@ def _percentage(part: float) -> str:
     return f"{100 * part:.0f} %" if part >= 0.0095 else f"{100 * part:.1f} %"
 
 
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100.0 * share
-
-
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
@@ -255,22 +250,15 @@ COUNTED = {
 }
 
 
-class Difference:
-    """One figure of both runs. `noise` is how far it may differ by chance, `floor` what nobody cares about, both in its unit."""
+class Difference(Value):
+    """One figure of both runs, and what writes it. `noise` is how far it may differ by chance, `floor` what nobody cares about."""
 
-    def __init__(
-        self,
-        title: str,
-        values: tuple[float | None, float | None],
-        text: Callable[[float], str],
-        noise: float = 0.0,
-        floor: float = 0.0,
-    ) -> None:
-        self.title = title
-        self.before, self.after = values
-        self.noise = noise
-        self.floor = floor
-        self._text = text
+    title: str
+    before: float | None
+    after: float | None
+    text: Callable[[float], str]
+    noise: float = 0.0
+    floor: float = 0.0
 
     @property
     def matters(self) -> bool:
@@ -283,12 +271,12 @@ class Difference:
     @property
     def before_text(self) -> str:
         """The first figure as text; a dash when it is unknown."""
-        return DASH if self.before is None else self._text(self.before)
+        return DASH if self.before is None else self.text(self.before)
 
     @property
     def after_text(self) -> str:
         """The second figure as text; a dash when it is unknown."""
-        return DASH if self.after is None else self._text(self.after)
+        return DASH if self.after is None else self.text(self.after)
 
     @property
     def change_text(self) -> str:
@@ -296,8 +284,8 @@ class Difference:
         if self.before is None or self.after is None:
             return DASH
         gap = self.after - self.before
-        words = self._text(abs(gap))
-        if words == self._text(0.0) and not self.matters:
+        words = self.text(abs(gap))
+        if words == self.text(0.0) and not self.matters:
             return "same"
         arrow = "▲" if gap > 0 else "▼"
         if words.endswith(" %"):  # a change of a percentage is in points: 5 % to 10 % is not "+100 %"

@@ -144,11 +144,11 @@ def _speed(first: Run, second: Run) -> list[Cell]:
 def differences(first: Run, second: Run) -> list[Difference]:
     """Return all figures that at least one of the runs has, and not as zero."""
     found = [
-        Difference(title, (figure(first), figure(second)), text, _both(first, second, noise) if noise else 0.0, floor)
+        Difference(title, figure(first), figure(second), text, _both(first, second, noise) if noise else 0.0, floor)
         for title, figure, text, noise, floor in _FIGURES
     ]
     counts = [
-        Difference(title, (first.count(kind), second.count(kind)), "{:.0f}".format)
+        Difference(title, first.count(kind), second.count(kind), "{:.0f}".format)
         for kind, title in COUNTED.items()
         if first.count(kind) + second.count(kind)
     ]
