@@ -68,14 +68,14 @@ def queue_lines(
 
     `names` are GPUs by UUID, `commands` the commands of entries by id, for those that may be seen.
     """
-    held = [entry for entry in entries if entry.kind in ("running", "reserved")]
-    if not held and not turns:
+    claims = [entry for entry in entries if entry.kind in ("running", "reserved")]
+    if not claims and not turns:
         return ["The queue is empty: no GPU is waited for, claimed or reserved."]
     rows = [("ID", "STATE", "USER", "GPUS", "SINCE", "UNTIL")]
-    held.sort(key=lambda entry: (entry.kind, entry.begins or entry.since))
-    rows += [(entry.id, *_held_row(entry, names, now)) for entry in held]
+    claims.sort(key=lambda entry: (entry.kind, entry.begins or entry.since))
+    rows += [(entry.id, *_claim_row(entry, names, now)) for entry in claims]
     rows += [(turn.entry.id, *_waiting_row(turn, now)) for turn in turns]
-    reasons = {entry.id: entry.reason for entry in held}
+    reasons = {entry.id: entry.reason for entry in claims}
     what = ["COMMAND", *(commands.get(row[0]) or reasons.get(row[0], "") for row in rows[1:])]
     lines = aligned(rows, left=len(rows[0]))
     room = max(width(line) for line in lines)
@@ -85,7 +85,7 @@ def queue_lines(
     ]
 
 
-def _held_row(entry: Entry, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:
+def _claim_row(entry: Entry, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:
     gpus = ",".join(names.get(uuid, uuid[:12]) for uuid in entry.gpus)
     if entry.kind == "reserved":
         begins = entry.begins or entry.since

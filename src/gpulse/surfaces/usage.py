@@ -152,9 +152,9 @@ def _table(found: Accounting, tariff: Tariff) -> list[Sequence[str]]:
     total = found.total
     total.capacity_hours, total.unused_hours = found.capacity_hours, found.unused_hours
     names = ("total", *("" for _ in found.by[1:]))
-    held = found.capacity_hours if found.owned else found.used_hours
+    hours = found.capacity_hours if found.owned else found.used_hours
     share = 100.0 if found.owned else 100 * found.used_hours / found.capacity_hours if found.capacity_hours else 0.0
-    figures = (_hours(held), _percent(None if found.capacity_hours is None else share))
+    figures = (_hours(hours), _percent(None if found.capacity_hours is None else share))
     for entry in found.entries:
         own = (_hours(entry.gpu_hours), _percent(entry.share))
         rows.append((*_names(entry), *own, *_figures(found, entry, tariff)))

@@ -1,4 +1,5 @@
 """Export snapshots as series: Prometheus, DCGM's names and OpenTelemetry.
 
-counters → families and dcgm → exporter (the page, rendered once per sample); otlp pushes the same data.
+families (with the counters behind them) and dcgm (other exporters' names) → exporter (the page, rendered once per sample); otlp and
+remote_write push the same data.
 """

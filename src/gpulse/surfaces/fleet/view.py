@@ -179,11 +179,11 @@ def _numbers(line: Line, host: HostReport, columns: int) -> Line:
 
 def _users(gpus: Iterable[Gpu]) -> list[tuple[str, int]]:
     """Return who holds how many GPUs, most first."""
-    held: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for gpu in gpus:
         for user, *_ in owners(gpu.all_processes()):
-            held[user] = held.get(user, 0) + 1
-    return sorted(held.items(), key=lambda entry: (-entry[1], entry[0]))
+            counts[user] = counts.get(user, 0) + 1
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
 def _by_gpu(snapshot: FleetSnapshot, theme: Theme, columns: int) -> Table:

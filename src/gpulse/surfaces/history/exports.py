@@ -271,8 +271,8 @@ def strips(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
     if not known:
         return []
     names = max(len(f"GPU {label(gpu)}") for gpu, _ in known)
-    held = {gpu.uuid: _holders(answer, gpu) for gpu, _ in known}
-    room = max((len(text) for text in held.values()), default=0)
+    holders = {gpu.uuid: _holders(answer, gpu) for gpu, _ in known}
+    room = max((len(text) for text in holders.values()), default=0)
     room = min(room, max(12, width // 3))
     cells = max(10, width - names - room - 4)
     lines = [Line().add(f"{metric.title} of each GPU", "label")]
@@ -281,7 +281,7 @@ def strips(answer: HistoryAnswer, width: int, theme: Theme) -> list[Line]:
         high = 0.0 if found is None else _scale(metric, found.max, gpu)[1]
         line = Line().add(f"GPU {label(gpu)}", "", names).add("  ")
         lines.append(
-            line.extend(_strip(answer, gpu, series, cells, high, theme)).add("  ").add(held[gpu.uuid], "label", room)
+            line.extend(_strip(answer, gpu, series, cells, high, theme)).add("  ").add(holders[gpu.uuid], "label", room)
         )
     return [*lines, _axis(answer, names + 2, cells)]
 
@@ -326,12 +326,14 @@ def _level(answer: HistoryAnswer, gpu: GpuIdentity, start: float, end: float) ->
 
 def _holders(answer: HistoryAnswer, gpu: GpuIdentity) -> str:
     """Return who held a GPU, the longest first."""
-    held: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     for use in answer.processes:
         if use.uuid == gpu.uuid:
             user = clean(use.text.get("user") or "?")
-            held[user] = held.get(user, 0.0) + use.held
-    return ", ".join(f"{user} {duration_text(held[user])}" for user in sorted(held, key=lambda user: -held[user]))
+            seconds[user] = seconds.get(user, 0.0) + use.held
+    return ", ".join(
+        f"{user} {duration_text(seconds[user])}" for user in sorted(seconds, key=lambda user: -seconds[user])
+    )
 
 
 def _plot(answer: HistoryAnswer, gpu: GpuIdentity, metric: Metric, width: int, theme: Theme) -> Iterator[Line]:

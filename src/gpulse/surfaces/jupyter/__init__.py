@@ -1,6 +1,6 @@
 """gpulse in JupyterLab and Notebook 7: a Jupyter server extension on top of gpulse.live, and the files of the lab extension.
 
-extension (configuration and paths), handlers (requests, the stream, worker threads), kernels (which notebook uses which GPU), cells (what
+handlers (configuration, requests, the stream, worker threads), kernels (which notebook uses which GPU), cells (what
 its cells took over time).
 May import: everything below surfaces, jupyter_server, tornado, traitlets, asyncio. Never here: another surface, or a call in the event
 loop that samples or reads a disk.

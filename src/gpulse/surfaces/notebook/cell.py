@@ -92,16 +92,18 @@ class CellTally(CallTally):
                 for gpu in gpus
             ]
 
-        held = lines("memory" if gpus[0].own.used is None else "own_memory")
+        memory = lines("memory" if gpus[0].own.used is None else "own_memory")
         total = max(gpu.memory_total or 0.0 for gpu in gpus)
-        total = total or max((value for line in held for value in line.values if value is not None), default=0.0) or 1.0
+        total = (
+            total or max((value for line in memory for value in line.values if value is not None), default=0.0) or 1.0
+        )
         if shared:
             busy = CellChart("SM share of this program", lines("own_sm"), 100.0, "100 %")
         else:
             areas = lines("sm_active")
             title = "Utilization, SM active below" if 0 < len(areas) <= 2 else "Utilization"
             busy = CellChart(title, lines("utilization"), 100.0, "100 %", areas)
-        return ChartImage(times, [busy, CellChart("Memory used", held, total, size_text(total))])
+        return ChartImage(times, [busy, CellChart("Memory used", memory, total, size_text(total))])
 
     def chart_text(self, gpus: Sequence[GpuSummary]) -> str:
         """Return the chart as lines of text, for notebooks that are not trusted, whose images are not shown."""

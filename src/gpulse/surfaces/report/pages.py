@@ -294,11 +294,11 @@ def _mean_power(run: Run) -> str:
 
 
 def _throttled(run: Run) -> tuple[Cell, Cell]:
-    held = [(gpu.throttled_seconds, label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
-    worst = max(held, key=lambda one: one[0], default=None)
+    throttled = [(gpu.throttled_seconds, label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
+    worst = max(throttled, key=lambda one: one[0], default=None)
     if worst is None or worst[0] < 1:
         return "none", "by heat or hardware"
-    several = sum(seconds >= 1 for seconds, _, _ in held)
+    several = sum(seconds >= 1 for seconds, _, _ in throttled)
     reason = plain(throttled_text(worst[2])).partition("(")[2].rstrip(")")
     return duration_text(worst[0]), (f"GPU {worst[1]}: ", Untrusted(reason), f"; {several} GPUs" if several > 1 else "")
 

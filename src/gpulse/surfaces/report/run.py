@@ -137,9 +137,9 @@ class InstanceSpan:
         self._tally.add(part, seconds)
         for process in part.processes:
             key = (process.user or "", process.name or "")
-            held, pids = self._programs.get(key, (0.0, set()))
+            most, pids = self._programs.get(key, (0.0, set()))
             pids.add(process.pid or 0.0)
-            self._programs[key] = (max(held, process.memory_used or 0.0), pids)
+            self._programs[key] = (max(most, process.memory_used or 0.0), pids)
 
     def summary(self) -> GpuSummary:
         """Return its figures."""
@@ -352,9 +352,9 @@ def jobstats(run: Run) -> str:
         return "JS1:Short"
     node: dict[str, Any] = {"gpu_total_memory": {}, "gpu_used_memory": {}, "gpu_utilization": {}}
     for label, gpu in zip(run.labels, run.summary.gpus, strict=True):
-        held, busy = gpu.stats.get("memory_used"), gpu.stats.get("utilization")
+        used, busy = gpu.stats.get("memory_used"), gpu.stats.get("utilization")
         node["gpu_total_memory"] |= {} if gpu.memory_total is None else {label: round(gpu.memory_total)}
-        node["gpu_used_memory"] |= {} if held is None else {label: round(held.max)}
+        node["gpu_used_memory"] |= {} if used is None else {label: round(used.max)}
         node["gpu_utilization"] |= {} if busy is None else {label: round(busy.mean, 1)}
     known = {} if span is None else {"cpus": span.job.cpus, "total_memory": span.job.memory}
     node |= {key: value for key, value in known.items() if value}
