@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.cadence import Growth
+from ..model.snapshot import Growth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..model.cadence import Cadence
 from ..model.event import Event
+from ..model.snapshot import Cadence
 from ..model.when import within
 from ..value import Value
 from .alerts.rule import Finding

@@ -166,7 +166,7 @@ class GpuSummary(Value):
     ordinal: int | None = None
 
     def __repr__(self) -> str:
-        from ..model.brief import printable
+        from ..model.codec import printable
 
         busy = self.stats.get("utilization")
         share = "" if busy is None else f": {busy.mean:.0f} %"
@@ -255,7 +255,7 @@ class Summary(Value):
         return sum(known) if known else None
 
     def __repr__(self) -> str:
-        from ..model.brief import printable
+        from ..model.codec import printable
 
         name = f"{printable(self.name)}: " if self.name else ""
         gpus = f"{len(self.gpus)} GPU{'' if len(self.gpus) == 1 else 's'}"

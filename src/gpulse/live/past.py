@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ..analysis.alerts import Transition
 from ..analysis.diagnosis.judge import diagnose
 from ..analysis.diagnosis.running import WINDOW
-from ..model.cadence import Cadence
+from ..model.snapshot import Cadence
 from ..present.events import event_style, event_text
 from ..present.verdicts import QUIET, verdict_row
 from ..store.history import HistoryError, HistoryReader

@@ -120,7 +120,7 @@ class Process(Reading):
     running_time = Number("Running time", "Time since the process started.", unit=SECOND, group="host", short="TIME", presets="diagnosis")
 
     def __repr__(self) -> str:
-        from .brief import process_brief
+        from .codec import process_brief
 
         return process_brief(self)
 
@@ -214,7 +214,7 @@ class Host(Reading):
     top_roles = Words("Roles of top processes", "Whether each top process uses a GPU (gpu), descends from one that does (worker), or neither (other).", kind="state", group="details", presets="view")
 
     def __repr__(self) -> str:
-        from .brief import host_brief
+        from .codec import host_brief
 
         return host_brief(self)
 
@@ -568,7 +568,7 @@ class Gpu(Reading):
         return Gpu(merged, self.gaps, state=self.state, since=self.since, processes=self.processes, instances=self.instances)
 
     def __repr__(self) -> str:
-        from .brief import gpu_brief
+        from .codec import gpu_brief
 
         return gpu_brief(self)
 

@@ -7,9 +7,8 @@ import os
 from bisect import bisect_left
 
 from ..errors import RecordingError, UsageError
-from ..model.brief import utc_text
 from ..model.catalog import GPU_METRICS
-from ..model.codec import from_plain, parse_time
+from ..model.codec import from_plain, parse_time, utc_text
 from ..model.metric import Flag, Number, Numbers, Text
 from ..model.select import metric_named
 from ..store.recording import Frames
@@ -165,7 +164,7 @@ class Recording:
         self.close()
 
     def __repr__(self) -> str:
-        from ..model.brief import printable
+        from ..model.codec import printable
 
         name = printable(os.path.basename(self.path), 60)
         if self._places is None and not self._frames.whole:  # counting could take long

@@ -7,7 +7,7 @@ import threading
 from ..analysis.alerts.rule_set import hangs
 from ..analysis.code_lines import code_lines
 from ..analysis.tally import ServingTally
-from ..model.cadence import Cadence
+from ..model.snapshot import Cadence
 from ..monitor.ledger import Ledger
 from ..monitor.link import Link
 from ..monitor.listener import alert_of

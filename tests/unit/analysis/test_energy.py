@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpulse.analysis.energy import EnergyMeter
 from gpulse.analysis.tally import Tally
-from gpulse.model.cadence import Cadence
 from gpulse.model.catalog import Gpu
+from gpulse.model.snapshot import Cadence
 
 
 def total(times: list[float], energies: list[float], watts: float = 100.0) -> tuple[float, float]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from collections import deque
 
-from ...model.cadence import Cadence
 from ...model.event import Event
+from ...model.snapshot import Cadence
 from ...value import Value
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.cadence import Cadence
+from ...model.snapshot import Cadence
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict, total_budget
 from ...value import Value, fresh
 from .window import WindowBuilder

@@ -10,9 +10,9 @@ from bisect import bisect_right
 from functools import cached_property
 from itertools import pairwise
 
-from ...model.cadence import Cadence
 from ...model.catalog import DIAGNOSIS, Process
 from ...model.select import Wanted
+from ...model.snapshot import Cadence
 from .workload import backfilled
 
 TYPE_CHECKING = False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from ...model.cadence import Cadence, Growth
 from ...model.catalog import slice_share
+from ...model.snapshot import Cadence, Growth
 from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
 from .columns import sound
 from .database import insertion, is_sound, sum_of

@@ -6,7 +6,7 @@ from array import array
 from operator import mul
 from zlib import crc32
 
-from ...model.cadence import Cadence
+from ...model.snapshot import Cadence
 from ...value import Value, fresh
 from ..place import DamagedBlock
 from .columns import NAN, Column, pack, unpack

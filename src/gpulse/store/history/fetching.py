@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import pairwise
 
-from ...model.cadence import Cadence
+from ...model.snapshot import Cadence
 from ...value import Value, fresh
 from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
 from .columns import NAN, Column

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...analysis.readings import XidNews
-from ...model.cadence import Cadence
 from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
 from ...model.metric import Number
 from ...model.select import Wanted
+from ...model.snapshot import Cadence
 from ...present.exposition import (
     DOWN,
     Family,

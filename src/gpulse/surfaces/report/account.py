@@ -9,10 +9,9 @@ from ...analysis.events import EventDetector
 from ...analysis.summary import Mfu
 from ...analysis.tally import ServingTally, Tally
 from ...errors import RecordingError
-from ...model.cadence import Cadence
 from ...model.catalog import COSTLY, CURVES, GPU_METRICS, HOST_CURVES, HOST_METRICS, PROCESS_METRICS, Gpu
 from ...model.event import Event
-from ...model.snapshot import Snapshot
+from ...model.snapshot import Cadence, Snapshot
 from ...model.stacks import StackReader
 from ...sampling.assemble import corrections
 from ...sinks.base import PhaseProgress

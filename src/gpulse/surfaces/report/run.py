@@ -8,8 +8,8 @@ import time
 
 from ...analysis.tally import GpuTally
 from ...errors import GpulseError, UsageError
-from ...model.cadence import Growth
 from ...model.catalog import GPU_METRICS, slice_share
+from ...model.snapshot import Growth
 from ...present.verdicts import finding_parts, times
 from ...sources.slurm import SlurmJob, describe_job, has_slurm
 from ...value import Value
