@@ -43,6 +43,13 @@ class Facts:
         self.gaps: dict[str, Gap] = {}
         self.counters: dict[str, Counter] = {}
 
+    def put(self, key: str, value: Value | None, gap: Gap = "unsupported") -> None:
+        """Store a value, or the reason why there is none."""
+        if value is None:
+            self.gaps[key] = gap
+        else:
+            self.values[key] = value
+
 
 class DeviceSample(Facts):
     """The result of reading one GPU; `processes` are by PID and do not include the host's details."""

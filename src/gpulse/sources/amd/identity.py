@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..base import Facts
 from ..drm.cards import amd_name, pci_name
+from ..drm.clients import by_pid, engine_share, memory_held
 from ..files import names, read_int, read_text
 
 TYPE_CHECKING = False
@@ -235,17 +236,15 @@ def read_processes(
     uses: Iterable[ClientUse], root: str, gpu_ids: Iterable[int], apu: bool, keys: Key
 ) -> dict[int, Facts]:
     """Return the processes of one GPU by pid; memory on an APU includes what is mapped of the machine's."""
-    by_pid: dict[int, list[ClientUse]] = {}
-    for use in uses:
-        by_pid.setdefault(use.pid, []).append(use)
+    clients = by_pid(uses)
     computing: dict[int, int] = {}
     for gpu_id in gpu_ids:
         for pid, amount in compute_memory(root, gpu_id).items():
             computing[pid] = computing.get(pid, 0) + amount
     pools = ("vram", "gtt") if apu else ("vram",)
     return {
-        pid: _facts(pid, by_pid.get(pid, []), computing.get(pid), pools, keys)
-        for pid in sorted(by_pid.keys() | computing.keys())
+        pid: _facts(pid, clients.get(pid, []), computing.get(pid), pools, keys)
+        for pid in sorted(clients.keys() | computing.keys())
     }
 
 
@@ -253,14 +252,10 @@ def _facts(pid: int, uses: list[ClientUse], computes: int | None, pools: tuple[s
     facts = Facts()
     facts.values["pid"] = pid
     facts.values["type"] = _type(uses, computes)
-    amounts = [held for use in uses if (held := use.client.held(*pools)) is not None]
-    held = sum(amounts) if amounts else None
+    held = memory_held(uses, pools)
     if computes is not None:  # both lists count the same memory
         held = computes if held is None else max(held, computes)
-    if held is None:
-        facts.gaps["memory_used"] = "unsupported"
-    else:
-        facts.values["memory_used"] = held
+    facts.put("memory_used", held)
     for key, engines in SHARES.items():
         if key in keys:
             _share(facts, key, engines, uses, computes)
@@ -271,14 +266,10 @@ def _facts(pid: int, uses: list[ClientUse], computes: int | None, pools: tuple[s
 
 def _share(facts: Facts, key: str, engines: tuple[str, ...], uses: list[ClientUse], computes: int | None) -> None:
     names = {name for use in uses for name in use.client.busy if name.startswith(engines)}
-    known = [use.shares for use in uses if use.shares is not None]
     if not names or (computes is not None and key == "sm_utilization"):
         facts.gaps[key] = "unsupported"
-    elif not known:
-        facts.gaps[key] = "pending"
     else:
-        sums = [sum(shares.get(name, 0.0) for shares in known) for name in names]
-        facts.values[key] = round(min(100.0, max(sums)), 1)
+        facts.put(key, engine_share(uses, names), "pending")
 
 
 def _type(uses: list[ClientUse], computes: int | None) -> str:

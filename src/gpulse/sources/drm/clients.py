@@ -189,6 +189,27 @@ def _held(count: tuple[int, int], before: tuple[int, int] | None) -> tuple[int, 
     return count if before is None else (max(count[0], before[0]), max(count[1], before[1]))
 
 
+def by_pid(uses: Iterable[ClientUse]) -> dict[int, list[ClientUse]]:
+    """Return the clients of each process."""
+    found: dict[int, list[ClientUse]] = {}
+    for use in uses:
+        found.setdefault(use.pid, []).append(use)
+    return found
+
+
+def memory_held(uses: Iterable[ClientUse], regions: tuple[str, ...]) -> int | None:
+    """Return the bytes that clients hold in regions that begin like this; None where none names such a region."""
+    known = [held for use in uses if (held := use.client.held(*regions)) is not None]
+    return sum(known) if known else None
+
+
+def engine_share(uses: Iterable[ClientUse], engines: Iterable[str]) -> float | None:
+    """Return the share of the busiest of these engines, its clients added up; None before any rate."""
+    known = [use.shares for use in uses if use.shares is not None]
+    sums = [sum(shares.get(engine, 0.0) for shares in known) for engine in engines]
+    return round(min(100.0, max(sums)), 1) if known else None
+
+
 def busiest(uses: Iterable[ClientUse]) -> float | None:
     """Return the busy share of a GPU as its clients tell it: the busiest engine, its clients added up; None before any rate."""
     sums: dict[str, float] = {}

@@ -38,12 +38,8 @@ class CardReading:
 
     def put(self, key: str, value: Value | None, gap: Gap = "unsupported") -> None:
         """Store a value, or the reason why there is none."""
-        if key not in self.keys:
-            return
-        if value is None:
-            self.sample.gaps[key] = gap
-        else:
-            self.sample.values[key] = value
+        if key in self.keys:
+            self.sample.put(key, value, gap)
 
     def count(self, key: str, counter: Counter | None) -> None:
         """Store a counter; without one the key stays unsupported."""

@@ -6,7 +6,7 @@ import time
 
 from ..base import Facts, cached_attribute
 from ..drm.cards import pci_name, read_link, slot_link
-from ..drm.clients import busiest
+from ..drm.clients import busiest, by_pid, engine_share, memory_held
 from ..drm.source import CardDevice, CardReading, CardSource
 from ..files import read_text
 from ..host import memory_info
@@ -260,30 +260,18 @@ _UNSAID = ("memory_utilization", "encoder_utilization", "decoder_utilization")  
 
 def read_processes(uses: Iterable[ClientUse], integrated: bool, keys: Key) -> dict[int, Facts]:
     """Return the processes of one GPU by pid; an integrated GPU's memory is the machine's."""
-    by_pid: dict[int, list[ClientUse]] = {}
-    for use in uses:
-        by_pid.setdefault(use.pid, []).append(use)
     regions = ("system", "gtt", "stolen") if integrated else ("local", "vram")
-    return {pid: _facts(pid, own, regions, keys) for pid, own in sorted(by_pid.items())}
+    return {pid: _facts(pid, own, regions, keys) for pid, own in sorted(by_pid(uses).items())}
 
 
 def _facts(pid: int, uses: list[ClientUse], regions: tuple[str, ...], keys: Key) -> Facts:
     facts = Facts()
     facts.values["pid"] = pid
     facts.values["type"] = "C" if _ran(uses, _COMPUTE) and not _ran(uses, _RENDER) else "G"
-    amounts = [held for use in uses if (held := use.client.held(*regions)) is not None]
-    if amounts:
-        facts.values["memory_used"] = sum(amounts)
-    else:
-        facts.gaps["memory_used"] = "unsupported"
+    facts.put("memory_used", memory_held(uses, regions))
     facts.gaps.update({key: "unsupported" for key in _UNSAID if key in keys})
     if "sm_utilization" in keys:
-        known = [use.shares for use in uses if use.shares is not None]
-        sums = [sum(shares.get(engine, 0.0) for shares in known) for engine in (*_RENDER, *_COMPUTE)]
-        if known:
-            facts.values["sm_utilization"] = round(min(100.0, max(sums)), 1)
-        else:
-            facts.gaps["sm_utilization"] = "pending"
+        facts.put("sm_utilization", engine_share(uses, (*_RENDER, *_COMPUTE)), "pending")
     return facts
 
 

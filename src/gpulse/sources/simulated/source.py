@@ -27,7 +27,7 @@ class SimulatedSource(Source):
     """A realistic machine without hardware: the same seed and clock give the same values, however often they are read.
 
     `mixed` gives GPUs of several vendors instead of eight alike, `scenes` are what the eight do.
-    Time starts at `open`. `wall` is accepted for compatibility with other sources and not used.
+    Time starts at `open`.
     """
 
     name = "demo"
@@ -36,7 +36,6 @@ class SimulatedSource(Source):
         self,
         seed: int = 7,
         clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
         mixed: bool = False,
         scenes: Sequence[type[Scene]] = SCENES,
     ) -> None:

@@ -264,10 +264,7 @@ def _fill(sample: DeviceSample, gpu: Element, keys: Key) -> None:
             value, gap = SPECIAL[key](gpu)
         else:
             continue
-        if value is None:
-            sample.gaps[key] = gap
-        else:
-            sample.values[key] = value
+        sample.put(key, value, gap)
 
 
 def _first(gpu: Element, parse: Callable[[str], Reading], paths: Iterable[str]) -> Reading:
@@ -281,10 +278,7 @@ def _process(info: Element) -> tuple[tuple[str, str], int, Facts]:
     kind = text_at(info, "type")
     facts.values["type"] = kind if set(kind.split("+")) <= {"C", "G", "M"} and kind else "C"
     memory, gap = number(text_at(info, "used_memory"))
-    if isinstance(memory, int):
-        facts.values["memory_used"] = memory
-    else:
-        facts.gaps["memory_used"] = gap
+    facts.put("memory_used", memory if isinstance(memory, int) else None, gap)
     command = text_at(info, "process_name")
     if gap_of(command) != "failed":
         facts.gaps["name"] = gap_of(command)
