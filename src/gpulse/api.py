@@ -61,7 +61,7 @@ def visible_gpus(metrics: Sequence[str] | None = None, *, source: str | None = N
 
 def seen_by_program(taken: Snapshot) -> tuple[Gpu, ...]:
     """Return the GPUs of a snapshot that this program can see, in its own order."""
-    from .model.visible import by_uuid, visible
+    from .model.select import by_uuid, visible
 
     there, uuids = taken.gpus, ordinals() or []
     found = by_uuid(there, uuids)

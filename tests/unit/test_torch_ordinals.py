@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpulse.model.catalog import Gpu
-from gpulse.model.visible import by_uuid
+from gpulse.model.select import by_uuid
 from gpulse.torch import ordinals
 
 

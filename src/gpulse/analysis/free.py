@@ -8,8 +8,7 @@ from math import ceil
 from ..errors import NoFreeGpu, UsageError
 from ..model.catalog import USERS
 from ..model.condition import of_event, xid_of
-from ..model.select import Wanted, choose_gpus
-from ..model.visible import granted, selectors
+from ..model.select import Wanted, choose_gpus, granted, selectors
 from ..store.claims import claimed
 from ..units import size_text
 from ..value import Value

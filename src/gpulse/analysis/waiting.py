@@ -6,8 +6,7 @@ import os
 import time
 
 from ..errors import GpulseError, NoFreeGpu
-from ..model.select import choose_gpus
-from ..model.visible import by_uuid, granted, selection
+from ..model.select import by_uuid, choose_gpus, granted, selection
 from ..store.claims import claim, claims_folder, machine_policy
 from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
 from .free import availability, never, refusal, samples_for, slots

@@ -73,7 +73,7 @@ def wait_for(
 
 
 def _doubt(gpus: Sequence[Gpu]) -> None:
-    from ..model.visible import order_is_certain
+    from ..model.select import order_is_certain
 
     if "CUDA_VISIBLE_DEVICES" in os.environ and not order_is_certain(gpus, os.environ):
         say(

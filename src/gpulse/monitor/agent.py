@@ -12,8 +12,7 @@ import signal
 import sys
 
 from ..errors import GpulseError
-from ..model.select import Wanted
-from ..model.visible import by_uuid, order_is_certain, visible
+from ..model.select import Wanted, by_uuid, order_is_certain, visible
 from ..sampling.assemble import ProcessFamily, Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source

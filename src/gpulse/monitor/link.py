@@ -230,17 +230,21 @@ class ThreadAgent(_Agent):
     """An agent in a thread."""
 
     def __init__(self, request: Request) -> None:
+        from queue import SimpleQueue
+
         self._from, self._to = os.pipe()
-        self._messages: deque[Message] = deque()
-        self._some = threading.Condition()
+        self._messages: SimpleQueue[Message | None] = SimpleQueue()  # None is the last
         self._request = request
         threading.Thread(target=self._run, name="gpulse-agent", daemon=True).start()
 
     def next(self, timeout: float) -> Message | None:
         """Return the next message; None if none arrived in time or, if `over` is set, there will be no more."""
-        with self._some:
-            self._some.wait_for(lambda: self._messages or self.over, timeout)
-            return self._messages.popleft() if self._messages else None
+        from queue import Empty
+
+        try:
+            return self._messages.get(timeout=timeout)
+        except Empty:
+            return None
 
     def end(self) -> None:
         """Tell the thread to end; a thread that hangs in the driver is abandoned."""
@@ -257,22 +261,16 @@ class ThreadAgent(_Agent):
         from .agent import Agent, ParentGone
 
         try:
-            Agent(self._request, self._from, self._put, outlives=self._request.pid != os.getpid()).run()
+            Agent(self._request, self._from, self._messages.put, outlives=self._request.pid != os.getpid()).run()
         except ParentGone:
             self.program_ended = True
         except Exception as error:  # noqa: BLE001  # the listener reports it
-            self._put(Trouble(f"{type(error).__name__}: {error}"))
+            self._messages.put(Trouble(f"{type(error).__name__}: {error}"))
         self._close()
-        with self._some:
-            self.over = True
-            self._some.notify()
+        self.over = True
+        self._messages.put(None)
 
     def _close(self) -> None:
         handle, self._from = self._from, -1
         if handle >= 0:
             os.close(handle)
-
-    def _put(self, message: Message) -> None:
-        with self._some:
-            self._messages.append(message)
-            self._some.notify()

@@ -79,15 +79,14 @@ class RunRecord:
 
     def end(self, summary: Summary | None, cost: Cost | None = None, **more: Any) -> KeptRun | None:
         """Write how it ended and return it; None if runs are not kept."""
+        told = {} if summary is None else described(summary, cost)
         if self.part:
-            told = {} if summary is None else described(summary, cost)
             part = {"recording": more.get("recording"), "traces": more.get("traces"), "seconds": None}
             return self._write({**told, **part}, summary)
         if not self._begun:
             self.begin()
         if self._git is not None:
             self._git.join(_PATIENCE)
-        told = {} if summary is None else described(summary, cost)
         return self._write({**told, **more, "state": "ended"}, summary, last=True)
 
     def end_in_time(self, seconds: float, summary: Summary, **more: Any) -> str:

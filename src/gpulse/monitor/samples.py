@@ -12,8 +12,8 @@ from ..analysis.events import ClockWatch, EventDetector
 from ..model import catalog
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 from ..model.metric import Number
+from ..model.select import by_uuid
 from ..model.stacks import StackWriter
-from ..model.visible import by_uuid
 from ..sinks.base import Sample
 from ..torch import memory_by_device, ordinals
 from .messages import HOST_CONSTANTS, ActivityMeans

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from gpulse.errors import UnknownGpu, UnknownMetric
 from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu
-from gpulse.model.select import EVERYTHING, Wanted, choose_gpus, metric_named
-from gpulse.model.visible import short_bus_id, visible_positions
+from gpulse.model.select import EVERYTHING, Wanted, choose_gpus, metric_named, short_bus_id
 
 _UUIDS = (
     "GPU-aaaa1111-0000-0000-0000-000000000000",
@@ -177,19 +176,19 @@ class TestChoosing:
     ],
 )
 def test_cuda_visible_devices_is_read_as_cuda_reads_it(listed: str, positions: list[int]) -> None:
-    assert visible_positions(_machine(), {"CUDA_VISIBLE_DEVICES": listed}) == positions
+    assert choose_gpus(_machine(), ["visible"], {"CUDA_VISIBLE_DEVICES": listed}) == positions
 
 
 def test_without_cuda_visible_devices_all_are_visible() -> None:
-    assert visible_positions(_machine(), {}) == [0, 1, 2, 3]
-    assert visible_positions([], {}) == []
+    assert choose_gpus(_machine(), ["visible"], {}) == [0, 1, 2, 3]
+    assert choose_gpus([], ["visible"], {}) == []
 
 
 def test_cuda_counts_by_bus_id_whatever_the_driver_does() -> None:
     gpus = _machine()[::-1]
-    assert visible_positions(gpus, {}) == [3, 2, 1, 0]
-    assert visible_positions(gpus, {"CUDA_VISIBLE_DEVICES": "0,3"}) == [3, 0]
-    assert visible_positions(gpus, {"CUDA_VISIBLE_DEVICES": "GPU-aaaa1"}) == [3]
+    assert choose_gpus(gpus, ["visible"], {}) == [3, 2, 1, 0]
+    assert choose_gpus(gpus, ["visible"], {"CUDA_VISIBLE_DEVICES": "0,3"}) == [3, 0]
+    assert choose_gpus(gpus, ["visible"], {"CUDA_VISIBLE_DEVICES": "GPU-aaaa1"}) == [3]
 
 
 @pytest.mark.parametrize(

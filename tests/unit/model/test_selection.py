@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpulse.model.catalog import Gpu
-from gpulse.model.visible import granted, selection, visible
+from gpulse.model.select import granted, selection, visible
 
 
 def amd(ordinal: int | None, uuid: str, index: int = 0, parts: tuple[Gpu, ...] = ()) -> Gpu:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.model.catalog import Gpu
-from gpulse.model.visible import by_uuid, granted, order_is_certain, visible, visible_positions
+from gpulse.model.select import by_uuid, choose_gpus, granted, order_is_certain, visible
 
 _UUIDS = (
     "GPU-aaaa1111-0000-0000-0000-000000000000",
@@ -131,7 +131,7 @@ def test_a_program_sees_one_mig_instance_of_those_it_may_use(
 def test_a_divided_gpu_shows_its_first_instance_and_hides_whole_gpus(listed: str | None) -> None:
     environ = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
     assert _uuids(visible(_divided(), environ)) == [_MIGS[0]]
-    assert 3 in visible_positions(_divided(), environ)
+    assert 3 in choose_gpus(_divided(), ["visible"], environ)
 
 
 def test_a_gpu_in_mig_mode_without_instances_cannot_be_seen() -> None:
@@ -148,7 +148,7 @@ def test_whole_gpus_beside_a_divided_one_are_seen_when_it_is_not_listed() -> Non
 def test_cuda_counts_by_bus_whatever_the_driver_does() -> None:
     assert _seen(_machine()[::-1], None) == [0, 1, 2, 3]
     assert _seen(_machine()[::-1], "0,3") == [0, 3]
-    assert visible_positions(_machine()[::-1], {"CUDA_VISIBLE_DEVICES": "0,3"}) == [3, 0]
+    assert choose_gpus(_machine()[::-1], ["visible"], {"CUDA_VISIBLE_DEVICES": "0,3"}) == [3, 0]
 
 
 def test_the_order_is_certain_where_gpus_are_alike_or_named_or_counted_by_bus() -> None:
@@ -234,5 +234,5 @@ def test_any_text_leaves_some_of_the_gpus_once_each(gpus: list[Gpu], environ: di
         names = [id(gpu) for gpu in found]
         assert len(set(names)) == len(names)
         assert known.issuperset(names)
-    assert set(visible_positions(gpus, environ)) <= set(range(len(gpus)))
+    assert set(choose_gpus(gpus, ["visible"], environ)) <= set(range(len(gpus)))
     order_is_certain(gpus, environ)

@@ -7,8 +7,7 @@ from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.condition import named
 from ...model.event import Event
 from ...model.metric import Number
-from ...model.select import Wanted, did_you_mean, metric_named
-from ...model.visible import short_bus_id
+from ...model.select import Wanted, did_you_mean, metric_named, short_bus_id
 from ...units import BYTES, BYTES_PER_SECOND
 from .faults import (
     Ecc,

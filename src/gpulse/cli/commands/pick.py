@@ -31,7 +31,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _by_uuid(gpus: Sequence[Gpu]) -> str:
-    from ...model.visible import selectors
+    from ...model.select import selectors
 
     return selectors(gpus)
 
@@ -44,7 +44,7 @@ def _by_index(gpus: Sequence[Gpu]) -> str:
 
 
 def _by_env(gpus: Sequence[Gpu]) -> str:
-    from ...model.visible import selection
+    from ...model.select import selection
 
     return f"export {' '.join(f'{name}={value}' for name, value in selection(gpus).items())}"
 

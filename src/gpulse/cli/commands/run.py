@@ -45,7 +45,7 @@ def run(arguments: Arguments) -> int:
     gpus, claims, place = _take(arguments, held) if arguments.gpus is not None else ([], [], None)
     environ = started_with()
     if gpus:
-        from ...model.visible import selection
+        from ...model.select import selection
 
         environ |= selection(gpus)
     if place is not None:
