@@ -165,18 +165,10 @@ class Measurements:
 
 
 def _row(total: Total) -> tuple[str, ...]:
-    energy = total.energy
+    times = total.seconds, total.mean, total.percentile(50) or 0.0, total.percentile(95) or 0.0, total.max
+    shares = total.utilization, total.sm_active
+    energies = total.energy, None if total.energy is None else total.energy / total.calls
     return (
-        clean(total.name),
-        f"{total.calls}",
-        seconds_text(total.seconds),
-        seconds_text(total.mean),
-        seconds_text(total.percentile(50) or 0.0),
-        seconds_text(total.percentile(95) or 0.0),
-        seconds_text(total.max),
-        quantity_text("B", total.memory_peak),
-        quantity_text("%", total.utilization),
-        quantity_text("%", total.sm_active),
-        energy_text(energy),
-        energy_text(None if energy is None else energy / total.calls),
+        *(clean(total.name), f"{total.calls}", *map(seconds_text, times), quantity_text("B", total.memory_peak)),
+        *(*(quantity_text("%", share) for share in shares), *map(energy_text, energies)),
     )

@@ -12,6 +12,7 @@ import stat
 import time
 
 from ..present.text import clean
+from ..sources.files import link, names, read_bytes
 from ..sources.processes import parse_stat
 from ..store.lines import remove, replaced
 from ..value import Value
@@ -145,7 +146,7 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
     """Return the running Monitors of this user by PID, for root those of all users; remove files of processes that have ended."""
     found = {}
     for folder in _folders(environ):
-        for name in _listed(folder):
+        for name in names(folder):
             if name.endswith((".part", WORKERS)) and started_ticks(int(f"0{name.split('.')[-2]}")) is None:
                 remove(os.path.join(folder, name))  # its writer was killed meanwhile
             pid = name.removesuffix(_ENDING)
@@ -193,8 +194,8 @@ def _folders(environ: Mapping[str, str]) -> Iterator[str]:
     own = presence_folders(environ)
     places: Iterable[str] = own
     if os.geteuid() == 0:
-        others = [f"/run/user/{user}/gpulse" for user in _listed("/run/user")]
-        others += [f"/tmp/{name}" for name in _listed("/tmp") if name.startswith("gpulse-")]
+        others = [f"/run/user/{user}/gpulse" for user in names("/run/user")]
+        others += [f"/tmp/{name}" for name in names("/tmp") if name.startswith("gpulse-")]
         places = dict.fromkeys((*own, *others))
     for folder in places:
         if (owner := _owner(folder)) is not None and os.geteuid() in (0, owner):
@@ -208,13 +209,6 @@ def _owner(folder: str) -> int | None:
     except OSError:
         return None
     return status.st_uid if stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o077 else None
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _read(folder: str, pid: int) -> Presence | None:
@@ -273,19 +267,13 @@ def _number(value: object) -> float | None:
 
 def started_ticks(pid: int) -> int | None:
     """Return when a process was started, in ticks since the machine was; None if there is none."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            found = parse_stat(file.read())
-    except OSError:
-        return None
+    content = read_bytes(f"/proc/{pid}/stat")
+    found = None if content is None else parse_stat(content)
     return None if found is None or found.state in "ZX" else found.started
 
 
 def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
+    return link("/proc/self/ns/pid")
 
 
 def _user(pid: int) -> int | None:

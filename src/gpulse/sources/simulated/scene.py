@@ -102,7 +102,9 @@ class Scene:
     spread = 2.0
     resistance = 0.055
     hum = 5.0
-    profile: Profile
+    profile = Profile(sm=0.0, occupancy=0.0, tensor=0.0, dram=0.0, fp32=0.0, integer=0.0)
+    lap: Sequence[Beat] = ()
+    crew: Sequence[Worker] = ()
     rhythm: LoadPattern
     service: ModelService | None = None  # what the model server among its processes says of itself
 
@@ -111,12 +113,12 @@ class Scene:
         self.rhythm = LoadPattern(self.beats(seed))
 
     def beats(self, seed: int) -> Sequence[Beat]:
-        """Return the beats of one lap."""
-        raise NotImplementedError
+        """Return the beats of one lap; `lap` unless they depend on the seed."""
+        return self.lap
 
     def workers(self, at: float) -> Sequence[Worker]:
-        """Return the processes on the GPU at that time of the scene."""
-        raise NotImplementedError
+        """Return the processes on the GPU at that time of the scene; `crew` unless they change or depend on the GPU."""
+        return self.crew
 
 
 class Wave:

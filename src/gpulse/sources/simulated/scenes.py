@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOUR = 3600.0
 _CAPPED = ("sw_power_cap",)
+_KERNEL = "/opt/conda/bin/python -m ipykernel_launcher -f /home/{}/.local/share/jupyter/runtime/kernel-{}.json"
 
 
 class Training(Scene):
@@ -71,12 +72,11 @@ class Starving(Scene):
             beats.append(Beat(2.35 + 0.6 * scatter(seed + 1, batch), 0.01, 148.0, rx=9e6, tx=1e6))
         return beats
 
-    def workers(self, at: float) -> Sequence[Worker]:
-        command = "python train_vision.py --data /data/imagenet --arch vit_b_16 --batch-size 256 --workers 24"
-        return (
-            Worker(40562, "python", command, "grace", 23_907_532_800, started=-3.2 * _HOUR, cpu=71.0, tree_cpu=2385.0,
-                   children=24, host_memory=9 * GIB, owner={"container": "7c1f0b92de44"}),
-        )  # fmt: skip
+    crew = (
+        Worker(40562, "python", "python train_vision.py --data /data/imagenet --arch vit_b_16 --batch-size 256 --workers 24", "grace",
+               23_907_532_800, started=-3.2 * _HOUR, cpu=71.0, tree_cpu=2385.0, children=24, host_memory=9 * GIB,
+               owner={"container": "7c1f0b92de44"}),
+    )  # fmt: skip
 
 
 class Leaking(Scene):
@@ -125,52 +125,35 @@ class Overheating(Scene):
         prompt_share=3.1, answer=190.0, weights=65.5e9, cache=8.9e9, cache_used=87.0, age=151.0 * _HOUR,
     )  # fmt: skip
 
-    def beats(self, seed: int) -> Sequence[Beat]:
-        forced = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown")
-        return (
-            Beat(10.0, 0.98, 480.0, 1470, rx=42e6, tx=31e6, reasons=("sw_thermal_slowdown",)),
-            Beat(14.0, 0.97, 440.0, 1200, rx=33e6, tx=24e6, reasons=forced),
-        )
-
-    def workers(self, at: float) -> Sequence[Worker]:
-        command = "vllm serve Qwen/Qwen3-32B --port 8000 --max-model-len 32768 --gpu-memory-utilization 0.90"
-        owner = {"pod": "chat-7d9c5b6f4-x2x9k", "container": "e04a9b61c7d3"}
-        return (
-            Worker(27340, "VLLM::EngineCore", command, "mira", 76_432_801_792, started=-151.0 * _HOUR, cpu=100.0,
-                   tree_cpu=236.0, children=3, host_memory=14 * GIB, owner=owner),
-        )  # fmt: skip
+    lap = (
+        Beat(10.0, 0.98, 480.0, 1470, rx=42e6, tx=31e6, reasons=("sw_thermal_slowdown",)),
+        Beat(14.0, 0.97, 440.0, 1200, rx=33e6, tx=24e6, reasons=("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown")),
+    )  # fmt: skip
+    crew = (
+        Worker(27340, "VLLM::EngineCore", "vllm serve Qwen/Qwen3-32B --port 8000 --max-model-len 32768 --gpu-memory-utilization 0.90",
+               "mira", 76_432_801_792, started=-151.0 * _HOUR, cpu=100.0, tree_cpu=236.0, children=3, host_memory=14 * GIB,
+               owner={"pod": "chat-7d9c5b6f4-x2x9k", "container": "e04a9b61c7d3"}),
+    )  # fmt: skip
 
 
 class Hoarding(Scene):
     """A notebook left open: it holds memory but runs nothing."""
 
     hum = 0.6
-    profile = Profile(sm=0.0, occupancy=0.0, tensor=0.0, dram=0.0, fp32=0.0, integer=0.0)
-
-    def beats(self, seed: int) -> Sequence[Beat]:
-        return (Beat(60.0, 0.0, 115.0),)
-
-    def workers(self, at: float) -> Sequence[Worker]:
-        kernel = "/opt/conda/bin/python -m ipykernel_launcher -f /home/{}/.local/share/jupyter/runtime/kernel-{}.json"
-        return (
-            Worker(44107, "python", kernel.format("noor", "5f0e2c81"), "noor", 39_728_447_488, started=-19.7 * _HOUR,
-                   cpu=0.3, tree_cpu=0.3, host_memory=5 * GIB),
-            Worker(46915, "python", kernel.format("tove", "b93a77d0"), "tove", 1_076_887_552, started=-5.1 * _HOUR,
-                   cpu=0.2, tree_cpu=0.2, host_memory=2 * GIB),
-        )  # fmt: skip
+    lap = (Beat(60.0, 0.0, 115.0),)
+    crew = (
+        Worker(44107, "python", _KERNEL.format("noor", "5f0e2c81"), "noor", 39_728_447_488, started=-19.7 * _HOUR,
+               cpu=0.3, tree_cpu=0.3, host_memory=5 * GIB),
+        Worker(46915, "python", _KERNEL.format("tove", "b93a77d0"), "tove", 1_076_887_552, started=-5.1 * _HOUR,
+               cpu=0.2, tree_cpu=0.2, host_memory=2 * GIB),
+    )  # fmt: skip
 
 
 class Free(Scene):
     """A GPU that nobody uses."""
 
     hum = 0.4
-    profile = Profile(sm=0.0, occupancy=0.0, tensor=0.0, dram=0.0, fp32=0.0, integer=0.0)
-
-    def beats(self, seed: int) -> Sequence[Beat]:
-        return (Beat(60.0, 0.0, 71.0, 345, reasons=("gpu_idle",)),)
-
-    def workers(self, at: float) -> Sequence[Worker]:
-        return ()
+    lap = (Beat(60.0, 0.0, 71.0, 345, reasons=("gpu_idle",)),)
 
 
 SCENES: tuple[type[Scene], ...] = (Training, Training, Free, Free, Starving, Leaking, Overheating, Hoarding)
