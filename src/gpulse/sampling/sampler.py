@@ -184,6 +184,7 @@ class Sampler:
         self._recorded = self.source.recorded()
         if self._recorded is not None:
             return
+        refreshed = self._threads.run([("source", self.source.refresh)])
         self.prime()
         reading = self._reading = self._start_reading()
         reading.counts = rates and self.source.machine.real and (self._plan.host is not None or self._plan.describes)
@@ -198,6 +199,7 @@ class Sampler:
         )
         if not reading.counts:
             self._ask_machine(reading)
+        reading.results |= refreshed
         if self._plan.serving:
             self._servers().look_among(pid for listed in reading.seen.values() for pid in listed)
 
