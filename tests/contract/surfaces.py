@@ -58,7 +58,7 @@ from tests.unit.surfaces.web.asking import TOKEN, ask
 
 PATIENCE = 60.0  # seconds until a surface counts as hung
 AT_ONCE = 8  # they wait more than they compute where a driver hangs
-DEAD = "GPULSE_TEST_DEAD"  # set where no GPU can be read, and every surface must say so
+_DEAD = "GPULSE_TEST_DEAD"  # set where no GPU can be read, and every surface must say so
 VALID_SNAPSHOT = Draft202012Validator(snapshot_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER)
 _FIGURES = ("utilization", "memory_used", "temperature", "power_draw")
 
@@ -123,7 +123,7 @@ _SILENT = ("record", "pick", "smi nvlink")  # commands that may have nothing to 
 
 def can_be_read() -> bool:
     """Return whether this machine has a GPU that can be read."""
-    return DEAD not in os.environ
+    return _DEAD not in os.environ
 
 
 def check_output(words: str, text: str) -> None:
@@ -356,7 +356,7 @@ def child(name: str, folder: Path) -> int:
 def problems_of(machine: dict[str, Any]) -> dict[str, str]:
     """Run every surface on a machine in this, forked, process, and return what those that failed have said."""
     os.environ.clear()
-    os.environ.update(machine["environment"])
+    os.environ.update(machine["environment"] | ({} if machine["gpus"] else {_DEAD: "1"}))
     folder = Path(machine["folder"])
     if machine["library"]:
         ctypes.CDLL(machine["library"])  # a later load by soname finds this one

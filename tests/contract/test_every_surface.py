@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.surfaces import DEAD
 from tests.contract.test_sources import RECORDED
 from tests.e2e.lab import Forking, environment
 from tests.fake_nvml import Clock, Scenario
@@ -45,6 +44,7 @@ def test_every_surface_answers_or_says_why_not(machine: str, surfaces: Forking, 
             env["GPULSE_ROOT"] = str(arc(radeon(tmp_path / "recorded")))
     config = tmp_path / "config.toml"
     config.write_text("[alerts]\nlog = false\n")
-    env |= {"GPULSE_CONFIG": str(config)} | ({DEAD: "1"} if machine in WITHOUT_GPUS else {})
-    problems = json.loads(surfaces.ask({"environment": env, "library": library, "folder": str(tmp_path)}))
+    env["GPULSE_CONFIG"] = str(config)
+    question = {"environment": env, "library": library, "folder": str(tmp_path), "gpus": machine not in WITHOUT_GPUS}
+    problems = json.loads(surfaces.ask(question))
     assert not problems, "\n".join(f"{name}:\n{said}" for name, said in problems.items())

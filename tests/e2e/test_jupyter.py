@@ -29,8 +29,9 @@ from tests.e2e.jupyter import (
 )
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
+from tests.packages import require
 
-pytest.importorskip("jupyterlab")
+require("jupyterlab")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser")
 
 LABS = [
@@ -163,7 +164,7 @@ def test_settings_choose_the_gpus_and_the_interval(browser: Browser, server: Jup
 
 
 def test_notebook_7_shows_a_panel_beside_the_notebook(browser: Browser, server: JupyterServer) -> None:
-    pytest.importorskip("notebook")
+    require("notebook")
     if "oldest" in server.log:
         pytest.skip("Notebook 7 is in the newest environment only")
     plain = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
@@ -253,7 +254,7 @@ def test_without_a_gpu_it_says_so_and_offers_the_demo(browser: Browser, prefix: 
 
 
 def test_the_widget_moves_while_its_cell_runs(browser: Browser, server: JupyterServer) -> None:
-    pytest.importorskip("anywidget")
+    require("anywidget")
     if "oldest" in server.log:
         pytest.skip("anywidget is in the newest environment only")
     busy = "import time\nend = time.monotonic() + 300\nwhile time.monotonic() < end:\n    time.sleep(0.001)\nprint('the cell has ended')"

@@ -29,8 +29,9 @@ from tests.e2e.jupyter import (
 from tests.e2e.lab import ROOT, environment
 from tests.e2e.test_jupyter import LABS
 from tests.fake_nvml import Clock, Scenario
+from tests.packages import require
 
-pytest.importorskip("jupyterlab")
+require("jupyterlab")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser")
 
 GIB = 2**30
@@ -292,7 +293,7 @@ def test_interrupt_restart_and_shut_down_name_what_becomes_free(browser: Browser
 
 
 def test_in_the_narrow_panel_of_notebook_7_nothing_is_cut_off(browser: Browser, prefix: Path, tmp_path: Path) -> None:
-    pytest.importorskip("notebook")
+    require("notebook")
     with BusyLab(tmp_path, prefix, NEWEST) as busy:
         (busy.server.root / "train.ipynb").write_text(json.dumps(notebook("%load_ext gpulse", *CELLS)))
         browser.open(busy.server.page("notebooks/train.ipynb"), 1500, 1000)

@@ -23,8 +23,9 @@ from tests.e2e.jupyter import (
 )
 from tests.e2e.lab import environment
 from tests.fake_nvml import Clock, Scenario
+from tests.packages import require
 
-pytest.importorskip("jupyterlab")
+require("jupyterlab")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no browser")
 
 LabOf = Callable[..., JupyterServer]
@@ -204,7 +205,7 @@ _NARROW = {
 
 
 def test_everything_is_within_reach_in_the_narrow_panel_of_notebook_7(browser: Browser, lab_of: LabOf) -> None:
-    pytest.importorskip("notebook")
+    require("notebook")
     server = lab_of(None, "--JupyterNotebookApp.expose_app_in_browser=True")
     write_notebook(server, "beside.ipynb")
     browser.open(server.page("notebooks/beside.ipynb"), 1024, 800)

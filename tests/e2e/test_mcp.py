@@ -18,12 +18,13 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import Recorder
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
+from tests.packages import require
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
 
 anyio = pytest.importorskip("anyio")
-pytest.importorskip("mcp.server.mcpserver")
+require("mcp", "mcp_types")  # the second comes with version 2 of the first
 pytestmark = pytest.mark.filterwarnings("ignore")  # the SDK and its dependencies have warnings of their own
 
 TOOLS = {"snapshot", "why", "history", "events", "processes", "free_gpus"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.programs import DEMO, Program, agents, machine, on, run, told, until
+from tests.packages import require
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
@@ -124,7 +125,7 @@ print(json.dumps([int(gpu.index) for gpu in outer.gpus]), flush=True)
 
 
 def test_workers_of_a_data_loader_measure_time_and_start_no_agent(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require("torch")
     code = """
 import torch
 from torch.utils.data import DataLoader, Dataset

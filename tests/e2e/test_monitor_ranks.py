@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.programs import PATIENCE, agent, machine, on, outlived, run, until
+from tests.packages import require
 
-pytest.importorskip("torch")
+require("torch")
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
 # rank 2 waits longer for its data; all meet in a collective after each step

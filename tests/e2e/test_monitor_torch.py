@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.programs import Program, agents, plain_environment
+from tests.packages import require
 from tests.unit.readback import tensorboard_rows
 
-pytest.importorskip("torch")
-pytest.importorskip("tensorboard")
+require("torch", "tensorboard")
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux"),
     pytest.mark.filterwarnings("ignore"),  # torch and tensorboard have many of their own

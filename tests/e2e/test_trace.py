@@ -13,6 +13,7 @@ import pytest
 
 from gpulse.monitor.presence import presence_of
 from tests.e2e.programs import DEMO, Program, until
+from tests.packages import require
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 
@@ -36,7 +37,7 @@ def gpulse(folder: Path, environ: dict[str, str], *words: str) -> subprocess.Com
 
 
 def test_a_trace_of_the_next_steps_and_the_counters_in_one_file(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require("torch")
     environ = DEMO | {"XDG_RUNTIME_DIR": str(tmp_path), "GPULSE_RUNS": str(tmp_path / "runs")}
     with Program(STEPPING, tmp_path, environ) as program:
         program.line()
