@@ -73,7 +73,6 @@ from __future__ import annotations
 
 import sys
 
-from ..main import VERBS
 from ..options import HELP, Verb
 
 
@@ -83,7 +82,7 @@ def run(arguments) -> int:
     return 0
 
 
-VERB = Verb("hello", VERBS["hello"], (HELP,), run, (("gpulse hello", "greet"),))
+VERB = Verb("hello", (HELP,), run, (("gpulse hello", "greet"),))
 '''
 SINK = '''
 """Notes in a file."""

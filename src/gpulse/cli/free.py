@@ -8,7 +8,7 @@ import time
 
 from ..errors import UsageError
 from ..units import parse_size
-from .options import Option, seconds
+from .options import Option, seconds, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,13 +93,7 @@ def say(text: str) -> None:
 
 def number_of_gpus(option: str, example: str) -> Callable[[str], int]:
     """Return a parser for a number of GPUs."""
-
-    def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0):
-            raise UsageError(f"{option}: {text!r} is not a positive number of GPUs;", f"write it as {example}.")
-        return int(text)
-
-    return parse
+    return whole(option, 1, 10**9 - 1, "a positive number of GPUs", f"write it as {example}.")
 
 
 def _percent(text: str) -> float:
@@ -115,13 +109,13 @@ def _percent(text: str) -> float:
 FREE = (
     Option("--free-memory", "--memory", name="free_memory", value="SIZE", parse=parse_size,
            help="Minimum free memory of each GPU, for example 40GiB; with --share, what the job needs at most"),
-    Option("--share", default=False,
+    Option("--share",
            help="Also select GPUs that others use if they have that much free memory; needs --memory"),
     Option("--utilization", value="PERCENT", parse=_percent,
            help="Maximum utilization of each GPU, in percent (default: 0)"),
     Option("--window", value="TIME", parse=seconds("--window", 0, 3600),
            help="How long to observe GPUs before selecting (default: 2s; 0: a single sample)"),
-    Option("--wait", default=False, help="Wait until enough GPUs are free"),
+    Option("--wait", help="Wait until enough GPUs are free"),
     Option("--timeout", value="TIME", parse=seconds("--timeout", 0, 30 * 86400),
            help="Maximum time to wait, after which the exit code is 124 (implies --wait)"),
 )  # fmt: skip

@@ -22,21 +22,6 @@ class Option:
     A flag without a dash is a positional argument; with `rest` it takes all words from the first non-option on, unchanged.
     """
 
-    __slots__ = (
-        "complete",
-        "dashed",
-        "default",
-        "flags",
-        "help",
-        "many",
-        "name",
-        "open",
-        "optional",
-        "parse",
-        "rest",
-        "value",
-    )
-
     def __init__(
         self,
         *flags: str,
@@ -52,48 +37,35 @@ class Option:
         rest: bool = False,
         name: str = "",
     ) -> None:
-        self.flags = flags
-        self.help = help
-        self.value = value
-        self.default = default
-        self.parse = parse
-        self.optional = optional
-        self.complete = complete
-        self.many = many
-        self.open = open
-        self.dashed = dashed
-        self.rest = rest
+        self.flags, self.help, self.value, self.complete, self.open = flags, help, value, complete, open
+        self.parse, self.optional, self.many, self.dashed, self.rest = parse, optional, many, dashed, rest
         self.name = name or max(flags, key=len).lstrip("-").replace("-", "_")
-
-    @property
-    def positional(self) -> bool:
-        """Whether this is a positional argument."""
-        return not self.flags[0].startswith("-")
+        self.positional = not flags[0].startswith("-")
+        self.default = default if value or self.positional else False
 
 
 class Verb:
-    """A verb of the command line: its summary, options, examples, and the function that runs it.
+    """A verb of the command line: its options, examples, and the function that runs it.
 
     A `raw` verb has a grammar of its own: it gets its words unparsed, as `Arguments.words`.
     """
 
-    __slots__ = ("examples", "help", "name", "options", "raw", "run")
-
     def __init__(
         self,
         name: str,
-        help: str,
         options: Sequence[Option],
         run: Callable[[Arguments], int],
         examples: Sequence[tuple[str, str]] = (),
         raw: bool = False,
     ) -> None:
-        self.raw = raw
-        self.name = name
-        self.help = help
-        self.options = tuple(options)
-        self.run = run
-        self.examples = tuple(examples)
+        self.name, self.options, self.run, self.examples, self.raw = name, tuple(options), run, tuple(examples), raw
+
+    @property
+    def help(self) -> str:
+        """The summary of the verb in the table of verbs."""
+        from .main import VERBS
+
+        return VERBS[self.name]
 
 
 class Arguments:
@@ -131,6 +103,24 @@ def seconds(option: str, low: float, high: float) -> Callable[[str], float]:
     return parse
 
 
+def whole(option: str, low: int, high: int, what: str, remedy: str = "") -> Callable[[str], int]:
+    """Return a parser for integers between two bounds; `what` is what the error says that a word is not."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and len(text) < 16 and low <= int(text) <= high):
+            raise UsageError(f"{option}: {text!r} is not {what};", remedy or f"try {option} 10.")
+        return int(text)
+
+    return parse
+
+
+def checked_action(verb: str, action: str, actions: Sequence[str], remedy: str = "choose one of these.") -> str:
+    """Return the word that says what a verb is to do; raise UsageError if it is none of those."""
+    if action not in actions:
+        raise UsageError(f"{verb}: {action!r} is none of {', '.join(actions)};", remedy)
+    return action
+
+
 SOURCES = tuple(name.removesuffix("FILE").removesuffix("DIR") for name in NAMES)
 COLORS = ("auto", "always", "never")
 
@@ -145,18 +135,19 @@ SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
 DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),
               help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
                    "(default: h100x8)")  # fmt: skip
-DEMO_PAST = Option("--demo", default=False, help="Use the past of a simulated machine")
-DEMO_FLEET = Option("--demo", default=False, help="Show a simulated fleet of four machines")
-DEMO_UNUSED = Option("--demo", default=False, help="Accepted as by every verb; this one reads no machine")
-DEMO_REFUSED = Option("--demo", default=False, help="Refused: programs of the simulated machine do not run")
+DEMO_PAST = Option("--demo", help="Use the past of a simulated machine")
+DEMO_FLEET = Option("--demo", help="Show a simulated fleet of four machines")
+JSON = Option("--json", help="Print JSON")
+DEMO_UNUSED = Option("--demo", help="Accepted as by every verb; this one reads no machine")
+DEMO_REFUSED = Option("--demo", help="Refused: programs of the simulated machine do not run")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("auto", "dark", "light", "neutral", "contrast", "blind", "mono"),
                help="Color theme: dark, light, neutral (readable on both), contrast (high contrast), blind (color-blind "
                     "safe), mono, or auto by the terminal's background (default: $GPULSE_THEME, the saved setting, else "
                     "auto)")  # fmt: skip
-HELP = Option("--help", "-h", default=False, help="Show this help and exit")
-STACKS = Option("--no-stacks", default=False,
+HELP = Option("--help", "-h", help="Show this help and exit")
+STACKS = Option("--no-stacks",
                 help="Do not read the stacks of the program (with py-spy, without pausing it) to name the lines of code that "
                      "keep the GPU waiting")  # fmt: skip
 COMMON = (GPU, SOURCE, DEMO, COLOR, THEME, HELP)

@@ -10,8 +10,9 @@ from .options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import FrameType
+    from typing import Any
 
     from ..model.serving import Tariff
     from ..model.snapshot import Snapshot
@@ -101,11 +102,17 @@ def write_table(table: RecordedTable, form: str, output: str | None, private: bo
     if form == "csv":
         write_lines([*table.csv_lines()], output, private)
         return
+    write_columns(table.columns, output, "run", private)
+
+
+def write_columns(columns: Callable[[], Mapping[str, Any]], output: str | None, name: str, private: bool = True) -> int:
+    """Write columns as Parquet to a file; raise UsageError, with a `name` for one, if none is named."""
     if not output:
-        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o run.parquet.")
+        raise UsageError("Parquet cannot be written to a terminal;", f"name a file: -o {name}.parquet.")
     from ..store.lines import OPEN, PRIVATE, write_parquet
 
-    write_parquet(table.columns(), output, PRIVATE if private else OPEN)
+    write_parquet(columns(), output, PRIVATE if private else OPEN)
+    return 0
 
 
 def write_lines(lines: Iterable[str], path: str | None, private: bool = True) -> None:
@@ -120,6 +127,14 @@ def write_lines(lines: Iterable[str], path: str | None, private: bool = True) ->
         file.write("\n".join(lines))
     finally:
         file.close()
+
+
+def write_json(plain: object, indent: int = 2) -> int:
+    """Print plain data as JSON; return the exit code of a verb that has answered."""
+    import json
+
+    sys.stdout.write(json.dumps(plain, indent=indent, allow_nan=False) + "\n")
+    return 0
 
 
 def say_damaged(path: str, damaged: list[int]) -> None:

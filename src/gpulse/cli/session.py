@@ -85,6 +85,13 @@ def theme_of(arguments: Arguments, stream: TextIO) -> Theme:
     return theme_for(stream, arguments.color, environ, name)
 
 
+def terminal_of(arguments: Arguments) -> tuple[Theme, int]:
+    """Return the theme and the columns of standard output."""
+    from ..present.theme import size_of
+
+    return theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0]
+
+
 def saved_theme(environ: Mapping[str, str]) -> str:
     """Return the theme of the environment or the settings file, else "auto".
 

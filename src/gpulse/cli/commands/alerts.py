@@ -12,19 +12,18 @@ from ...present.cells import moment_text
 from ...present.events import silence_parts
 from ...present.text import aligned, clean
 from ...units import duration_text, parse_duration
-from ..main import VERBS
-from ..options import DEMO, HELP, SOURCE, Option, Verb
+from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb, checked_action, words
+from ..output import write_json
 from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from ...analysis.alerts import Desk, Transition
     from ...model.event import Silence
     from ...store.alert_file import AlertFile
-    from ..options import Arguments
 
 ACTIONS = ("list", "test", "silence", "ack")
 _WATCHED = 1800.0  # simulated seconds that the rules see of the demo
@@ -33,17 +32,16 @@ _STEP = 5.0
 
 def run(arguments: Arguments) -> int:
     """Do one of the four."""
-    action, *words = arguments.words or ["list"]
-    if action not in ACTIONS:
-        raise UsageError(f"alerts: {action!r} is none of {', '.join(ACTIONS)};", "choose one of these.")
-    if words and action in ("list", "test"):
-        raise UsageError(f"alerts: {action} takes no {words[0]!r};", "leave it out.")
+    action, *rest = arguments.words or ["list"]
+    checked_action("alerts", action, ACTIONS)
+    if rest and action in ("list", "test"):
+        raise UsageError(f"alerts: {action} takes no {rest[0]!r};", "leave it out.")
     if action == "test":
         return _test()
     file = _file(arguments)
     if action == "silence":
-        return _silence(arguments, file, words)
-    return _acknowledge(file, words) if action == "ack" else _list(arguments, file)
+        return _silence(arguments, file, rest)
+    return _acknowledge(file, rest) if action == "ack" else _list(arguments, file)
 
 
 def _file(arguments: Arguments) -> AlertFile:
@@ -91,12 +89,9 @@ def _list(arguments: Arguments, file: AlertFile) -> int:
     active = desk.restore(rows if isinstance(rows, list) else ())
     desk.silences = tuple(file.silences(document, now))
     if arguments.json:
-        import json
-
-        lines = [json.dumps(alerts_to_plain(desk, active, now, file.watched), indent=2, allow_nan=False)]
+        write_json(alerts_to_plain(desk, active, now, file.watched))
     else:
-        lines = alert_lines(desk, active, now)
-    sys.stdout.write("\n".join([*lines, ""]))
+        sys.stdout.write("\n".join([*alert_lines(desk, active, now), ""]))
     if not file.watched and file.path is not None:
         since = "" if not active else "; this is what the last one left"
         sys.stderr.write(f"gpulse: no `gpulse serve` watches this machine{since}.\n")
@@ -106,7 +101,6 @@ def _list(arguments: Arguments, file: AlertFile) -> int:
 def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
     from ...analysis.alerts import rules_from
     from ...model.event import new_silence
-    from ...present.cells import moment_text
 
     if arguments.end is not None:
         if words:
@@ -182,27 +176,20 @@ def _me() -> str:
         return str(os.getuid())
 
 
-def _gpus(text: str) -> Iterable[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-_FOR = "How long to silence: 2h, 3d (default: 2h)"
 VERB = Verb(
     "alerts",
-    VERBS["alerts"],
     (
         Option("words", value="[ACTION] [RULE|ID …]", many=True, default=(), complete=ACTIONS, open=True,
                help="What to do: list, test (send a test message over every delivery in the settings), silence [RULE] or ack ID "
                     "(default: list)"),
-        Option("--gpu", value="LIST", parse=_gpus, complete="gpus", help="Silence only these GPUs: index, range (0-3) or UUID prefix"),
+        Option("--gpu", value="LIST", parse=words, complete="gpus", help="Silence only these GPUs: index, range (0-3) or UUID prefix"),
         Option("--user", value="NAME", help="Silence only alerts about this user's processes"),
-        Option("--all", default=False, help="Silence every rule, GPU and user, for maintenance"),
-        Option("--for", value="TIME", default=7200.0, parse=parse_duration, help=_FOR),
+        Option("--all", help="Silence every rule, GPU and user, for maintenance"),
+        Option("--for", value="TIME", default=7200.0, parse=parse_duration, help="How long to silence: 2h, 3d (default: 2h)"),
         Option("--reason", value="TEXT", help="Reason, kept in the history"),
         Option("--end", value="ID", help="End this silence"),
         Option("--history", value="FILE", complete="files", help="History beside which the alerts are kept (default: this machine's)"),
-        Option("--json", default=False, help="Print JSON"),
-        *(SOURCE, DEMO, HELP),
+        *(JSON, SOURCE, DEMO, HELP),
     ),
     run,
     (

@@ -7,11 +7,7 @@ import sys
 from ...errors import UsageError
 from ...model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..main import VERBS, load
-from ..options import DEMO_UNUSED, HELP, Option, Verb
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
+from ..options import DEMO_UNUSED, HELP, Arguments, Option, Verb
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -27,7 +23,6 @@ def run(arguments: Arguments) -> int:
 
 VERB = Verb(
     "completion",
-    VERBS["completion"],
     (
         Option("shell", value="SHELL", complete=SHELLS, help="Shell to print the script for: bash, zsh or fish"),
         DEMO_UNUSED,

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import sys
 
-from ...errors import UsageError
-from ..main import VERBS
-from ..options import DEMO_UNUSED, HELP, Option, Verb
+from ..options import DEMO_UNUSED, HELP, Arguments, Option, Verb, checked_action
+from ..output import write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ..options import Arguments
 
 ACTIONS = ("show", "check", "init")
 
@@ -23,21 +21,15 @@ def run(arguments: Arguments) -> int:
     """Do one of the three; exit 2 when the file has a mistake."""
     from ...store.config import config_path
 
-    action = arguments.action or "show"
-    if action not in ACTIONS:
-        raise UsageError(f"config: {action!r} is none of {', '.join(ACTIONS)};", "choose one of these.")
+    action = checked_action("config", arguments.action or "show", ACTIONS)
     path = os.path.expanduser(arguments.path) if arguments.path else config_path(os.environ)
     if action == "init":
-        return _init(path)
+        from ...settings.effective import write_template
+
+        write_template(path)
+        sys.stdout.write(f"wrote {path}\n")
+        return 0
     return _check(path) if action == "check" else _show(path, arguments.json)
-
-
-def _init(path: str) -> int:
-    from ...settings.effective import write_template
-
-    write_template(path)
-    sys.stdout.write(f"wrote {path}\n")
-    return 0
 
 
 def _check(path: str) -> int:
@@ -80,11 +72,8 @@ def _show(path: str, as_json: bool) -> int:
     if wrong := _mistakes(path):
         sys.stderr.write(f"gpulse: {wrong[0]}\n" + "gpulse: `gpulse config check` lists every mistake.\n")
     if as_json:
-        import json
-
         plain = [{"setting": name, "value": value, "origin": origin} for name, value, origin in rows]
-        sys.stdout.write(json.dumps({"file": path, "exists": os.path.exists(path), "settings": plain}, indent=1) + "\n")
-        return 0
+        return write_json({"file": path, "exists": os.path.exists(path), "settings": plain}, 1)
     from ...present.text import clean
     from ...settings.table import toml
 
@@ -121,14 +110,13 @@ def _rows(path: str, file: dict[str, Any]) -> Iterator[tuple[str, Any, str]]:
 
 VERB = Verb(
     "config",
-    VERBS["config"],
     (
         Option("action", value="[ACTION]", complete=ACTIONS,
                help="What to do: show (print every setting and its origin), check (validate the file) or init (create a commented "
                     "file) (default: show)"),
         Option("--path", value="FILE", complete="files",
                help="Settings file (default: $GPULSE_CONFIG or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config)"),
-        Option("--json", default=False, help="Print the settings as JSON"),
+        Option("--json", help="Print the settings as JSON"),
         DEMO_UNUSED,
         HELP,
     ),

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ..main import VERBS, main
-from ..options import COLOR, DEMO_UNUSED, HELP, THEME, Verb
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
+from ..main import main
+from ..options import COLOR, DEMO_UNUSED, HELP, THEME, Arguments, Verb
 
 # what to look for, the words after `gpulse`
 STEPS = (
@@ -52,7 +48,6 @@ def _go_on() -> bool:
 
 VERB = Verb(
     "demo",
-    VERBS["demo"],
     (COLOR, THEME, DEMO_UNUSED, HELP),
     run,
     (("gpulse demo", "seven things in two minutes, without a GPU"),),

@@ -5,24 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
-from ..main import VERBS
-from ..options import COLOR, DEMO, HELP, SOURCE, THEME, Option, Verb
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
+from ..options import COLOR, DEMO, HELP, SOURCE, THEME, Arguments, Option, Verb
+from ..session import source_name, terminal_of
 
 
 def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     if arguments.capture:
         return _capture(arguments.capture)
-    from ...present.theme import size_of
     from ...settings.effective import settings_check
     from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
-    from ..session import source_name, theme_of
     from ..web_server import remote_write_checks
 
     checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), examine(), *plugin_checks()]
@@ -30,8 +24,7 @@ def run(arguments: Arguments) -> int:
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:
-        theme = theme_of(arguments, sys.stdout)
-        sys.stdout.write("\n".join(lines(checks, theme, size_of(sys.stdout, os.environ)[0])) + "\n")
+        sys.stdout.write("\n".join(lines(checks, *terminal_of(arguments))) + "\n")
     return 3 if any(check.about == "gpus" and check.level == "fail" for check in checks) else 0
 
 
@@ -56,24 +49,11 @@ def _capture(folder: str) -> int:
 
 VERB = Verb(
     "doctor",
-    VERBS["doctor"],
     (
-        Option(
-            "--report",
-            default=False,
-            help="Print Markdown for a bug report, with host names, UUIDs and serial numbers masked",
-        ),
-        Option(
-            "--capture",
-            value="DIR",
-            complete="files",
-            help="Record this machine's GPU files in a new folder, masked, to attach to a bug report",
-        ),
-        SOURCE,
-        DEMO,
-        COLOR,
-        THEME,
-        HELP,
+        Option("--report", help="Print Markdown for a bug report, with host names, UUIDs and serial numbers masked"),
+        Option("--capture", value="DIR", complete="files",
+               help="Record this machine's GPU files in a new folder, masked, to attach to a bug report"),
+        *(SOURCE, DEMO, COLOR, THEME, HELP),
     ),
     run,
     (
@@ -81,4 +61,4 @@ VERB = Verb(
         ("gpulse doctor --report", "create a bug report"),
         ("gpulse doctor --capture gpus", "record the GPUs' files for a bug report"),
     ),
-)
+)  # fmt: skip

@@ -8,20 +8,20 @@ import sys
 from ...errors import SourceUnavailable, UsageError
 from ...settings.table import PORT
 from ...units import parse_size
-from ..main import VERBS, load
-from ..options import COLOR, DEMO_FLEET, HELP, THEME, Option, Verb, parse, seconds, some_words, words
+from ..main import load
+from ..options import COLOR, DEMO_FLEET, HELP, THEME, Arguments, Option, Verb, parse, seconds, some_words, whole, words
 from ..output import COST, tariff_of
-from ..web_server import check_base_path, need_the_extra
+from ..session import show_screen, terminal_of, theme_of
+from ..web_server import check_base_path, listen, need_the_extra, say, serve_until_stopped, share_heaps, token_in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ...model.fleet import FleetSnapshot
     from ...model.select import Wanted
     from ...remote.fleet import Feed, Fleet
     from ...sampling.sampler import Sampler
-    from ..options import Arguments
 
 _FIRST = 2.0  # seconds until a screen is drawn; who answers later comes later
 
@@ -42,18 +42,13 @@ def run(arguments: Arguments) -> int:
         if arguments.watch and getattr(arguments, other):
             raise UsageError(f"fleet: --{other} and --watch cannot be combined;", "choose one.")
     feeds = feeds_of(arguments)
-    show = (
-        _json
-        if arguments.json
-        else _why
-        if arguments.why is not None
-        else _free
-        if arguments.free is not None
-        else _view
-    )
     with Fleet(feeds, arguments.interval) as fleet:
         try:
-            return show(fleet, arguments)
+            if arguments.json:
+                return _json(fleet, arguments)
+            if arguments.why is not None:
+                return _why(fleet, arguments)
+            return _view(fleet, arguments) if arguments.free is None else _free(fleet, arguments)
         except KeyboardInterrupt:
             if not arguments.watch:
                 raise
@@ -70,7 +65,6 @@ def _serve(arguments: Arguments) -> int:
     from ...remote.fleet import Fleet, SlurmGrants
     from ...sources.slurm import has_slurm
     from ...surfaces.web.server import make_fleet_app
-    from ..web_server import listen, say, serve_until_stopped, share_heaps, token_in_force
 
     if arguments.key and not arguments.cert:
         raise UsageError("fleet: --key needs a certificate;", "add --cert FILE.")
@@ -155,12 +149,10 @@ def _snapshots(fleet: Fleet, arguments: Arguments) -> Iterator[FleetSnapshot]:
 
 def _free(fleet: Fleet, arguments: Arguments) -> int:
     """List the machines that have enough free GPUs; exit code 1 if there is none."""
-    from ...present.theme import size_of
     from ...surfaces.fleet.view import free_lines
-    from ..session import theme_of
 
     fleet.wait(arguments.timeout)
-    theme, room = theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0]
+    theme, room = terminal_of(arguments)
     lines = free_lines(fleet.read(), arguments.free, arguments.free_memory or 0.0, theme)
     if not lines:
         sys.stderr.write("gpulse: fleet: no machine has that many free GPUs.\n")
@@ -174,11 +166,9 @@ def _why(fleet: Fleet, arguments: Arguments) -> int:
     import time
 
     from ...analysis.fleet import FleetWatch
-    from ...present.theme import size_of
     from ...surfaces.fleet.view import loss_lines
-    from ..session import theme_of
 
-    theme, room, judged = theme_of(arguments, sys.stdout), size_of(sys.stdout, os.environ)[0], FleetWatch()
+    (theme, room), judged = terminal_of(arguments), FleetWatch()
     end = time.monotonic() + arguments.why
     for snapshot in fleet.stream(_FIRST):
         found = judged.add(snapshot)
@@ -190,14 +180,12 @@ def _why(fleet: Fleet, arguments: Arguments) -> int:
 
 
 def _view(fleet: Fleet, arguments: Arguments) -> int:
+    from ...analysis.fleet import FleetWatch
     from ...present.theme import capable, size_of
     from ...surfaces.fleet.view import fleet_view
-    from ..session import theme_of
 
     if not arguments.once and capable(sys.stdout, os.environ) and sys.stdin.isatty():
         return _screen(fleet, arguments)
-    from ...analysis.fleet import FleetWatch
-
     theme, judged = theme_of(arguments, sys.stdout), FleetWatch()
     for snapshot in _snapshots(fleet, arguments):
         room = size_of(sys.stdout, os.environ)[0]
@@ -209,36 +197,26 @@ def _view(fleet: Fleet, arguments: Arguments) -> int:
 
 def _screen(fleet: Fleet, arguments: Arguments) -> int:
     """Show the live screen; a machine that is opened is shown as `top` shows this one, until it is left."""
+    from ...remote.fleet import HostSource
+    from ...sampling.sampler import Sampler
     from ...surfaces.fleet.screen import FleetScreen
-    from ..session import show_screen, theme_of
+
+    def opened(name: str) -> Callable[[Wanted], Sampler]:
+        return lambda wanted: Sampler(HostSource(fleet, name), wanted).open()
 
     screen = FleetScreen(fleet.read, theme_of(arguments, sys.stdout), arguments.interval, arguments.by)
     while (name := screen.run()) is not None:
         top = parse(load("top"), ["--readonly", "--color", arguments.color])
         top.theme = arguments.theme
         try:
-            show_screen(top, lambda wanted, host=name: _opened(fleet, host, wanted), arguments.interval)  # type: ignore[misc]
+            show_screen(top, opened(name), arguments.interval)
         except SourceUnavailable as error:
             screen.tell(str(error))
     return 0
 
 
-def _opened(fleet: Fleet, name: str, wanted: Wanted) -> Sampler:
-    from ...remote.fleet import HostSource
-    from ...sampling.sampler import Sampler
-
-    return Sampler(HostSource(fleet, name), wanted).open()
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1024):
-        raise UsageError(f"--free: {text!r} is not a number of GPUs;", "try --free 4.")
-    return int(text)
-
-
 VERB = Verb(
     "fleet",
-    VERBS["fleet"],
     (
         Option("action", value="[serve|init]",
                help="`serve` serves a web page; `init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers"),
@@ -256,30 +234,30 @@ VERB = Verb(
                help="Machines from a file (default: fleet.toml beside the settings, if no machine is named)"),
         Option("--by", value="WHAT", default="host", complete=("host", "gpu", "user", "job"),
                help="Rows of the table: host, gpu, user or job (default: host)"),
-        Option("--free", value="N", parse=_count, optional=1, help="List only the machines with N free GPUs (default: 1)"),
+        Option("--free", value="N", optional=1, parse=whole("--free", 1, 1024, "a number of GPUs", "try --free 4."),
+               help="List only the machines with N free GPUs (default: 1)"),
         Option("--free-memory", value="SIZE", parse=parse_size, help="Memory that each GPU of --free must have, for example 70GiB"),
         Option("--why", value="SECONDS", parse=seconds("--why", 10, 3600), optional=30.0,
                help="Watch for SECONDS and list what costs GPU time, and whose (default: 30)"),
-        Option("--once", "-1", default=False, help="Show the fleet once instead of a live screen (default when not on a terminal)"),
-        Option("--watch", "-w", default=False, help="In a pipe or with --json: repeat every interval until Ctrl-C"),
+        Option("--once", "-1", help="Show the fleet once instead of a live screen (default when not on a terminal)"),
+        Option("--watch", "-w", help="In a pipe or with --json: repeat every interval until Ctrl-C"),
         Option("--interval", value="SECONDS", parse=seconds("--interval", 1, 3600), default=5.0,
                help="Time between samples, in seconds (default: 5)"),
         Option("--timeout", value="SECONDS", parse=seconds("--timeout", 0.1, 3600), default=5.0,
                help="How long to wait for machines that do not answer, if shown once (default: 5)"),
-        Option("--force", default=False, help="Let `init` overwrite files that have been changed"),
-        Option("--json", default=False, help="Print all machines as one JSON object per refresh"),
+        Option("--force", help="Let `init` overwrite files that have been changed"),
+        Option("--json", help="Print all machines as one JSON object per refresh"),
         Option("--listen", value="ADDR[:PORT]",
                help=f"Address of `serve` (default: 127.0.0.1:{PORT + 1}, reachable only from this machine)"),
         Option("--page-token-file", value="FILE", complete="files",
                help="Access token of `serve`, in a file that is created if missing (default: a new token on every start)"),
-        Option("--no-auth", default=False, help="Disable authentication of `serve` (anyone who can connect gets in)"),
+        Option("--no-auth", help="Disable authentication of `serve` (anyone who can connect gets in)"),
         Option("--allow-host", value="NAMES", parse=words, help="Additional host names that `serve` accepts, separated by commas"),
         Option("--base-path", value="PATH", help="URL path of `serve` behind a reverse proxy, for example /fleet/ (default: /)"),
         Option("--cert", value="FILE", complete="files", help="TLS certificate of `serve` (PEM); serves HTTPS"),
         Option("--key", value="FILE", complete="files", help="Private key of the certificate (default: in the certificate file)"),
-        Option("--access-log", default=False, help="Log every request of `serve` to standard error"),
-        *COST,
-        COLOR, THEME, DEMO_FLEET, HELP,
+        Option("--access-log", help="Log every request of `serve` to standard error"),
+        *(*COST, COLOR, THEME, DEMO_FLEET, HELP),
     ),
     run,
     (

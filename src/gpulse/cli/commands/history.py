@@ -6,10 +6,9 @@ import os
 import sys
 
 from ...errors import UsageError
-from ..main import VERBS
-from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
-from ..output import COST, say_damaged, tariff_of, write_lines, write_table
-from ..session import with_past
+from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words, whole
+from ..output import COST, say_damaged, tariff_of, write_columns, write_lines, write_table
+from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from ...model.serving import Tariff
     from ...model.snapshot import Snapshot
     from ...surfaces.history.tables import HistoryAnswer
-    from ..options import Arguments
 
 FORMATS = ("table", "plot", "csv", "json", "parquet")
 OWNERS = ("user", "job", "container", "pod", "name", "gpu")
@@ -28,11 +26,9 @@ _POINTS = 600
 def run(arguments: Arguments) -> int:
     """Query the history and write the answer."""
     from ...model.when import stretch
-    from ...present.theme import size_of
     from ...store.history import HistoryReader
     from ...surfaces.history import tables as questions
-    from ...surfaces.history.exports import columns_for, is_recording
-    from ..session import theme_of
+    from ...surfaces.history.exports import columns_for, is_recording, plots, strips
 
     if arguments.verify or arguments.repair:
         return _verify(arguments)
@@ -40,8 +36,7 @@ def run(arguments: Arguments) -> int:
         return _export(arguments)
     tariff = tariff_of(arguments)
     start, end = stretch(arguments.since, arguments.start, arguments.end)
-    theme = theme_of(arguments, sys.stdout)
-    width = size_of(sys.stdout, os.environ)[0]
+    theme, width = terminal_of(arguments)
     points = arguments.points or (columns_for(width, theme) if arguments.format == "plot" else _POINTS)
     question = questions.HistoryRequest(
         start, end, questions.metrics_named(arguments.metrics), arguments.gpu, points, arguments.usage or "user"
@@ -52,16 +47,12 @@ def run(arguments: Arguments) -> int:
         _say_which(reader.path)
     if arguments.format == "parquet":
         return _parquet(answer, arguments, tariff)
+    drawn = plots(answer, width, theme) if arguments.format == "plot" else strips(answer, width, theme)
+    lines = [line.render(theme, width) for line in drawn]
     if arguments.format == "plot":
-        from ...surfaces.history.exports import plots
-
-        lines = [line.render(theme, width) for line in plots(answer, width, theme)] or [
-            "nothing was recorded in this period"
-        ]
+        lines = lines or ["nothing was recorded in this period"]
     else:
-        from ...surfaces.history.exports import strips
-
-        lines = _text(answer, arguments, tariff, [line.render(theme, width) for line in strips(answer, width, theme)])
+        lines = _text(answer, arguments, tariff, lines)
     write_lines(lines, arguments.output)
     return 0
 
@@ -142,25 +133,13 @@ def _table(arguments: Arguments) -> str:
 
 
 def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int:
-    path = arguments.output
-    if not path:
-        raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o history.parquet.")
-    from ...store.lines import write_parquet
     from ...surfaces.history.exports import parquet_columns
 
-    write_parquet(parquet_columns(answer, _table(arguments), tariff), path)
-    return 0
-
-
-def _points(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1_000_000:
-        raise UsageError(f"--points: {text!r} is not between 1 and 1000000;", "try --points 600.")
-    return int(text)
+    return write_columns(lambda: parquet_columns(answer, _table(arguments), tariff), arguments.output, "history")
 
 
 VERB = Verb(
     "history",
-    VERBS["history"],
     (
         Option("--since", value="TIME", help="How far back to go, for example 30m, 2h, 7d or 1w (default: 2h)"),
         Option("--from", name="start", value="WHEN",
@@ -171,11 +150,12 @@ VERB = Verb(
                help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow or polars (default: table)"),
         Option("--usage", value="OWNER", optional="user", complete=OWNERS,
                help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
-        Option("--processes", default=False, help="Show only processes: who, when, command, job, peak memory and how each ended"),
-        Option("--events", default=False, help="Show only events: throttling, faults, processes, reboots"),
-        Option("--points", value="N", parse=_points, help="Number of points (default: 600; plot: as many as fit)"),
-        Option("--verify", default=False, help="Check the whole file and list what is damaged; exit with 1 if anything is"),
-        Option("--repair", default=False, help="Check the file and delete what is damaged; everything else is kept"),
+        Option("--processes", help="Show only processes: who, when, command, job, peak memory and how each ended"),
+        Option("--events", help="Show only events: throttling, faults, processes, reboots"),
+        Option("--points", value="N", help="Number of points (default: 600; plot: as many as fit)",
+               parse=whole("--points", 1, 1_000_000, "between 1 and 1000000", "try --points 600.")),
+        Option("--verify", help="Check the whole file and list what is damaged; exit with 1 if anything is"),
+        Option("--repair", help="Check the file and delete what is damaged; everything else is kept"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         Option("--file", value="FILE", complete="files",
                help="History file, or a recording to export as csv or parquet (default: this machine's history)"),

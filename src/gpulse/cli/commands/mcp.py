@@ -5,13 +5,8 @@ from __future__ import annotations
 import sys
 
 from ...plugins import missing_extra
-from ..main import VERBS
-from ..options import DEMO, HELP, SOURCE, Option, Verb
+from ..options import DEMO, HELP, SOURCE, Arguments, Option, Verb
 from ..session import source_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
 
 
 def run(arguments: Arguments) -> int:
@@ -33,7 +28,6 @@ def run(arguments: Arguments) -> int:
 
 VERB = Verb(
     "mcp",
-    VERBS["mcp"],
     (
         Option("--file", value="FILE", complete="files", help="History file to read (default: this machine's)"),
         *(SOURCE, DEMO, HELP),

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 
-from ..main import VERBS
-from ..options import DEMO_UNUSED, HELP, Option, Verb
+from ..options import DEMO_UNUSED, HELP, Arguments, Option, Verb
+from ..output import write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.metric import Metric
-    from ..options import Arguments
 
 
 def run(arguments: Arguments) -> int:
     """List all metrics, or those whose key, title or help contains the word."""
     if arguments.schema:
-        return _print_schema()
+        from ...model.codec import snapshot_schema
+
+        return write_json(snapshot_schema(), 1)
     from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
     from ...model.select import metric_named
     from ...sources.vendors import metric_sources
@@ -30,24 +31,12 @@ def run(arguments: Arguments) -> int:
         metric_named(word)  # raises, and suggests similar names
     sources = metric_sources()
     if arguments.json:
-        import json
-
         plain = {kind: [_plain(metric, kind, sources) for metric in metrics] for kind, metrics in found.items()}
-        sys.stdout.write(json.dumps(plain, indent=1) + "\n")
-        return 0
+        return write_json(plain, 1)
     widest = max(len(metric.key) for metrics in found.values() for metric in metrics)
     for kind, metrics in found.items():
         if metrics:
             sys.stdout.write(f"{kind}\n" + "".join(f"  {_line(metric, widest, kind, sources)}\n" for metric in metrics))
-    return 0
-
-
-def _print_schema() -> int:
-    import json
-
-    from ...model.codec import snapshot_schema
-
-    sys.stdout.write(json.dumps(snapshot_schema(), indent=1) + "\n")
     return 0
 
 
@@ -77,11 +66,10 @@ def _plain(metric: Metric, kind: str, sources: dict[str, frozenset[str]]) -> dic
 
 VERB = Verb(
     "metrics",
-    VERBS["metrics"],
     (
         Option("word", value="[WORD]", complete="metrics", help="Only list metrics that mention WORD"),
-        Option("--json", default=False, help="Print the catalog as JSON"),
-        Option("--schema", default=False, help="Print the JSON Schema of `gpulse --json` and of recordings"),
+        Option("--json", help="Print the catalog as JSON"),
+        Option("--schema", help="Print the JSON Schema of `gpulse --json` and of recordings"),
         DEMO_UNUSED,
         HELP,
     ),

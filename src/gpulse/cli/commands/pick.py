@@ -5,15 +5,14 @@ from __future__ import annotations
 import sys
 
 from ..free import FREE, number_of_gpus, wait_for
-from ..main import VERBS, load
-from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, parse
+from ..main import load
+from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...model.catalog import Gpu
-    from ..options import Arguments
 
 
 def run(arguments: Arguments) -> int:
@@ -54,13 +53,12 @@ _WRITTEN: dict[str, Callable[[Sequence[Gpu]], str]] = {"uuid": _by_uuid, "index"
 
 VERB = Verb(
     "pick",
-    VERBS["pick"],
     (
         Option("count", value="[N]", default=1, parse=number_of_gpus("pick", "gpulse pick 2"),
                help="Number of GPUs (default: 1)"),
         Option("--by", value="FORM", default="uuid", complete=tuple(_WRITTEN),
                help="Output format: uuid, index (needs CUDA_DEVICE_ORDER=PCI_BUS_ID) or env, an export line for eval (default: uuid)"),
-        Option("--fleet", default=False, help="List the machines of fleet.toml with that many free GPUs; see `gpulse fleet`"),
+        Option("--fleet", help="List the machines of fleet.toml with that many free GPUs; see `gpulse fleet`"),
         *FREE,
         *(GPU, SOURCE, DEMO, HELP),
     ),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 
 from ...errors import UsageError
-from ..main import VERBS
-from ..options import COMMON, Option, Verb, seconds, some_words, words
+from ...units import parse_duration
+from ..options import COMMON, Arguments, Option, Verb, seconds, some_words, whole, words
+from ..output import Output
+from ..session import open_sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,40 +17,18 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ...surfaces.query.views import View
-    from ..options import Arguments
 
 FORMATS = ("csv", "json", "ndjson", "prometheus", "table")
 _USUAL = ["index", "name", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu", "power.draw"]
 
 
-def milliseconds(text: str) -> float:
-    """Parse an interval in milliseconds."""
-    if not text.isdecimal() or len(text) > 8 or not 1 <= int(text) <= 86_400_000:
-        raise UsageError(f"--loop-ms: {text!r} is not a positive whole number of milliseconds;", "try --loop-ms 500.")
-    return int(text) / 1000
-
-
-def count(text: str) -> int:
-    """Parse the number of samples to take."""
-    if not text.isdecimal() or len(text) > 15 or int(text) < 1:
-        raise UsageError(f"--count: {text!r} is not a positive integer;", "try --count 10.")
-    return int(text)
-
-
-def duration(text: str) -> float:
-    """Parse how long to run."""
-    from ...units import parse_duration
-
-    return parse_duration(text)
+_milliseconds = whole("--loop-ms", 1, 86_400_000, "a positive whole number of milliseconds", "try --loop-ms 500.")
 
 
 def run(arguments: Arguments) -> int:
     """Print one sample, or one per interval."""
     if arguments.help_query_gpu or arguments.help_query_compute_apps or arguments.unsupported:
         return _list_fields(arguments)
-    from ..output import Output
-    from ..session import open_sampler
-
     view = _view(arguments)
     apps = arguments.query_compute_apps is not None
     choice = None
@@ -156,7 +136,6 @@ def _list_fields(arguments: Arguments) -> int:
 
 VERB = Verb(
     "query",
-    VERBS["query"],
     (
         Option("--query-gpu", value="FIELDS", parse=some_words, complete="metrics",
                help="GPU fields to print, by nvidia-smi name or gpulse key, separated by commas"),
@@ -166,24 +145,24 @@ VERB = Verb(
                help="Output format: csv[,noheader][,nounits], json, ndjson, prometheus or table (default: csv)"),
         Option("--loop", "-l", value="SECONDS", parse=seconds("--loop", 0.001, 86400), optional=5.0,
                help="Repeat every SECONDS (default: 5)"),
-        Option("--loop-ms", "-lms", value="MS", parse=milliseconds, help="Repeat every MS milliseconds"),
-        Option("--count", value="N", parse=count, help="Stop after N samples"),
-        Option("--for", value="TIME", name="duration", parse=duration, help="Stop after TIME, for example 10s, 5m or 2h"),
+        Option("--loop-ms", "-lms", value="MS", parse=lambda text: _milliseconds(text) / 1000, help="Repeat every MS milliseconds"),
+        Option("--count", value="N", parse=whole("--count", 1, 10**15, "a positive integer"), help="Stop after N samples"),
+        Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after TIME, for example 10s, 5m or 2h"),
         Option("--filename", "-f", value="FILE", complete="files", help="Write to FILE instead of standard output; SIGHUP reopens it"),
         Option("--where", value="FILTER", help="Print only GPUs or processes that match, for example 'utilization<5 and memory_used>1GiB'"),
         Option("--sort", value="METRIC", complete="metrics", dashed=True, help="Sort by METRIC, ascending; -METRIC sorts descending"),
-        Option("--list-gpus", "-L", default=False, help="List GPUs with their UUIDs, one per line"),
-        Option("-q", default=False, help="Print all details in nvidia-smi's -q format"),
+        Option("--list-gpus", "-L", help="List GPUs with their UUIDs, one per line"),
+        Option("-q", help="Print all details in nvidia-smi's -q format"),
         Option("--display", "-d", value="SECTIONS", help="Print only these sections of -q, for example MEMORY,UTILIZATION"),
-        Option("-x", default=False, help="Print -q as XML"),
+        Option("-x", help="Print -q as XML"),
         Option("--scroll", value="GROUPS", optional="puc",
                help="Print scrolling columns like dmon: p=power, u=utilization, c=clocks, m=memory, e=errors, t=PCIe, "
                     "a=activity (default: puc)"),
         Option("--scroll-processes", value="GROUPS", optional="u",
                help="Print scrolling columns like pmon: u=utilization, m=memory (default: u)"),
-        Option("--help-query-gpu", default=False, help="List all fields of --query-gpu and exit"),
-        Option("--help-query-compute-apps", default=False, help="List all fields of --query-compute-apps and exit"),
-        Option("--unsupported", default=False, help="List the nvidia-smi fields for which gpulse always prints [N/A], and exit"),
+        Option("--help-query-gpu", help="List all fields of --query-gpu and exit"),
+        Option("--help-query-compute-apps", help="List all fields of --query-compute-apps and exit"),
+        Option("--unsupported", help="List the nvidia-smi fields for which gpulse always prints [N/A], and exit"),
         *COMMON,
     ),
     run,

@@ -6,13 +6,13 @@ import os
 import sys
 
 from ...errors import SourceUnavailable, UsageError
-from ..main import VERBS
-from ..options import DEMO, HELP, SOURCE, Option, Verb
+from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb
+from ..output import write_json
+from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...surfaces.queue import QueueView
-    from ..options import Arguments
 
 ACTIONS = ("list", "cancel")
 
@@ -32,12 +32,9 @@ def run(arguments: Arguments) -> int:
     view = _view(arguments)
     if ignored := machine_policy().ignored:
         sys.stderr.write(f"gpulse: {ignored}\n")
-    lines = view.lines(size_of(sys.stdout, os.environ)[0])
     if arguments.json:
-        import json
-
-        lines = [json.dumps(view.to_plain(), indent=2, allow_nan=False)]
-    sys.stdout.write("\n".join([*lines, ""]))
+        return write_json(view.to_plain())
+    sys.stdout.write("\n".join([*view.lines(size_of(sys.stdout, os.environ)[0]), ""]))
     return 0
 
 
@@ -47,7 +44,6 @@ def _view(arguments: Arguments) -> QueueView:
     from ...sampling.sampler import Sampler
     from ...sources.registry import make_source
     from ...surfaces.queue import queue_view
-    from ..session import source_name
 
     name = source_name(arguments)
     try:
@@ -74,12 +70,10 @@ def _cancel(words: list[str]) -> int:
 
 VERB = Verb(
     "queue",
-    VERBS["queue"],
     (
         Option("words", value="[list | cancel ID]", many=True, default=(), complete=ACTIONS, open=True,
                help="What to do: list, or cancel a waiting request of yours by its id or the start of it (default: list)"),
-        Option("--json", default=False, help="Print JSON"),
-        *(SOURCE, DEMO, HELP),
+        *(JSON, SOURCE, DEMO, HELP),
     ),
     run,
     (

@@ -10,8 +10,8 @@ from ...errors import ConfigError, GpulseError
 from ...present.events import step_text
 from ...present.text import aligned, clean
 from ...units import duration_text, parse_duration, parse_size, size_text
-from ..main import VERBS
-from ..options import DEMO, HELP, SOURCE, Option, Verb
+from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb
+from ..output import write_json
 from ..session import source_name
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ...store.alert_file import AlertFile
-    from ..options import Arguments
 
 
 _MARGIN = 300.0  # seconds of records before the time that a process has to be idle for
@@ -55,11 +54,8 @@ def run(arguments: Arguments) -> int:
     if arguments.act:
         return _act(steps, settings, policy, file, known, now)
     if arguments.json:
-        import json
-
-        sys.stdout.write(json.dumps(steps_to_plain(steps, policy, now), indent=2, allow_nan=False) + "\n")
-    else:
-        sys.stdout.write("\n".join([*reclaim_lines(steps, policy), ""]))
+        return write_json(steps_to_plain(steps, policy, now))
+    sys.stdout.write("\n".join([*reclaim_lines(steps, policy), ""]))
     return 0
 
 
@@ -219,13 +215,11 @@ def _end(step: ReclaimStep, now: float) -> tuple[bool, str, Any]:
 
 VERB = Verb(
     "reclaim",
-    VERBS["reclaim"],
     (
-        Option("--dry-run", default=False, help="Show what would be done now, and do nothing (this is the default)"),
-        Option("--act", default=False, help="Warn owners, tell administrators, and end processes if the machine's settings enable it"),
+        Option("--dry-run", help="Show what would be done now, and do nothing (this is the default)"),
+        Option("--act", help="Warn owners, tell administrators, and end processes if the machine's settings enable it"),
         Option("--history", value="FILE", complete="files", help="History that shows who was idle (default: this machine's)"),
-        Option("--json", default=False, help="Print JSON"),
-        *(SOURCE, DEMO, HELP),
+        *(JSON, SOURCE, DEMO, HELP),
     ),
     run,
     (

@@ -6,21 +6,19 @@ import sys
 
 from ...errors import GpulseError, UsageError
 from ...units import duration_text, parse_duration, parse_size, size_text
-from ..main import VERBS
-from ..options import COMMON, Option, Verb, seconds, some_words
+from ..options import COMMON, Arguments, Option, Verb, seconds, some_words, whole
 from ..output import Ending
 from ..session import open_sampler, source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ...model.metric import Gap
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ...store.recorder import Rotation
-    from ..options import Arguments
 
 SCREEN_METRICS = "screen"
 _ON_SCREEN = ("pci_bus_id", "vendor", "driver_version", "xid_last", "xids", "job", "job_user")
@@ -239,15 +237,6 @@ class _Progress:
             sys.stderr.write("\r\x1b[K")
 
 
-def _count(option: str) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):
-            raise UsageError(f"{option}: {text!r} is not a positive integer;", f"try {option} 10.")
-        return int(text)
-
-    return parse
-
-
 def _turn(text: str) -> tuple[float | None, float | None]:
     """Parse the limit of one file: (bytes, None) or (None, seconds)."""
     for parse, place in ((parse_duration, 1), (parse_size, 0)):
@@ -263,7 +252,6 @@ def _turn(text: str) -> tuple[float | None, float | None]:
 
 VERB = Verb(
     "record",
-    VERBS["record"],
     (
         Option("--output", "-o", value="FILE", complete="files",
                help="File to write, compressed if it ends in .gz; - for standard output"),
@@ -272,18 +260,19 @@ VERB = Verb(
         Option("--interval", "-n", value="SECONDS", default=1.0, parse=seconds("--interval", 0.01, 86400),
                help="Time between samples, in seconds (default: 1)"),
         Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after TIME, for example 10s, 5m or 2h"),
-        Option("--count", value="N", parse=_count("--count"), help="Stop after N samples"),
-        Option("--processes", "-p", default=False, help="Also record the user, the command line and all other metrics of every process"),
+        Option("--count", value="N", parse=whole("--count", 1, 10**15, "a positive integer"), help="Stop after N samples"),
+        Option("--processes", "-p", help="Also record the user, the command line and all other metrics of every process"),
         Option("--metrics", "-m", value="METRICS", parse=some_words, complete="metrics",
                help="Metrics to record, separated by commas, or `screen` for what live screens and a diagnosis need, at less than half the "
                     "cost (default: all but the details, and what a diagnosis needs of processes)"),
         Option("--rotate", value="LIMIT", parse=_turn,
                help="Start a new file (run-0001.ndjson, run-0002.ndjson, ...) at a size (100MiB) or after a time (1h)"),
-        Option("--keep", value="N", parse=_count("--keep"), help="With --rotate: keep only the newest N files"),
+        Option("--keep", value="N", parse=whole("--keep", 1, 10**15, "a positive integer"),
+               help="With --rotate: keep only the newest N files"),
         Option("--max-size", value="SIZE", parse=parse_size,
                help="Total size limit; with --rotate the oldest files are deleted, otherwise recording stops"),
-        Option("--append", default=False, help="Append to an existing file"),
-        Option("--force", default=False, help="Overwrite an existing file"),
+        Option("--append", help="Append to an existing file"),
+        Option("--force", help="Overwrite an existing file"),
         *COMMON,
     ),
     run,

@@ -5,12 +5,7 @@ from __future__ import annotations
 import sys
 
 from ...errors import UsageError
-from ..main import VERBS
-from ..options import DEMO, HELP, SOURCE, Option, Verb
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
+from ..options import DEMO, HELP, SOURCE, Arguments, Option, Verb
 
 
 def run(arguments: Arguments) -> int:
@@ -29,10 +24,9 @@ def run(arguments: Arguments) -> int:
 
 VERB = Verb(
     "release",
-    VERBS["release"],
     (
         Option("id", value="[ID]", help="Reservation, or the start of its id; without one, the only one you have"),
-        Option("--all", default=False, help="Release all your reservations"),
+        Option("--all", help="Release all your reservations"),
         *(SOURCE, DEMO, HELP),
     ),
     run,

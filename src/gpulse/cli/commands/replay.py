@@ -7,16 +7,15 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..main import VERBS
-from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb
-from ..session import with_past
+from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb
+from ..output import say_damaged
+from ..session import show_screen, theme_of, with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
-    from ..options import Arguments
 
 _EVERY_SAMPLE = 0.0  # stands for --speed max until it is passed to the source
 _GLANCE = 1.0  # seconds between two status views
@@ -32,8 +31,6 @@ def run(arguments: Arguments) -> int:
 
     screen = capable(sys.stdout, os.environ) and sys.stdin.isatty()
     if arguments.top or (screen and not arguments.status):
-        from ..session import show_screen
-
         show_screen(arguments, lambda wanted: _open(arguments, wanted), None)
     else:
         _glances(arguments)
@@ -63,8 +60,6 @@ def _glances(arguments: Arguments) -> None:
     from ...sources.replay import ReplaySource
     from ...surfaces.status.view import glance
     from ...surfaces.status.watch import watch
-    from ..output import say_damaged
-    from ..session import theme_of
 
     theme = theme_of(arguments, sys.stdout)
 
@@ -96,16 +91,15 @@ def _speed(text: str) -> float:
 
 VERB = Verb(
     "replay",
-    VERBS["replay"],
     (
         Option("file", value="FILE", complete="files", help="Recording to play (.ndjson or .ndjson.gz)"),
         Option("--speed", value="SPEED", parse=_speed, complete=("0.5", "2", "4", "16", "max"), open=True,
                help="Playback speed as a factor; `max` plays every sample as fast as possible (default: 1)"),
         Option("--start", value="TIME", parse=parse_duration, help="Start TIME into the recording, for example 90s, 5m or 1h"),
-        Option("--loop", default=False, help="Start over at the end"),
-        Option("--top", default=False, help="Play on the live screen (default on a terminal)"),
-        Option("--status", default=False, help="Print one status view per sample (default when not on a terminal)"),
-        Option("--processes", "-p", default=False, help="With --status: also list every process"),
+        Option("--loop", help="Start over at the end"),
+        Option("--top", help="Play on the live screen (default on a terminal)"),
+        Option("--status", help="Print one status view per sample (default when not on a terminal)"),
+        Option("--processes", "-p", help="With --status: also list every process"),
         *(GPU, COLOR, THEME, DEMO_PAST, HELP),
     ),
     with_past(run, "recording", "file"),

@@ -7,10 +7,9 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..main import VERBS
-from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Option, Verb, some_words
+from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words
 from ..output import COST, TABLES, say_damaged, tariff_of, write_table
-from ..session import with_past
+from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from ...store.runs import KeptRun
     from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import JobSpan, Run
-    from ..options import Arguments
 
 PERFETTO = "perfetto"
 _WONDER = 0.7  # seconds after which progress is shown
@@ -87,13 +85,10 @@ def _kept(arguments: Arguments) -> list[KeptRun | None]:
 
 def _laid_out(arguments: Arguments, runs: list[Run], title: str) -> str:
     """Return the report for the terminal that standard output is, or for a pipe."""
-    from ...present.theme import size_of
     from ...surfaces.report.terminal import to_terminal
     from ...surfaces.report.writing import report_document
-    from ..session import theme_of
 
-    theme = theme_of(arguments, sys.stdout)
-    return to_terminal(report_document(runs, title), theme, size_of(sys.stdout, os.environ)[0])
+    return to_terminal(report_document(runs, title), *terminal_of(arguments))
 
 
 def _form_for(output: str | None) -> str:
@@ -236,7 +231,7 @@ class _ReadingProgress:
             sys.stderr.write("\r\x1b[K")
 
 
-def _number(text: str) -> str:
+def _job_number(text: str) -> str:
     from ...surfaces.report.run import job_number
 
     return job_number(text)
@@ -253,7 +248,6 @@ def _form(word: str) -> str:
 
 VERB = Verb(
     "report",
-    VERBS["report"],
     (
         Option("files", value="FILE", many=True, default=(), complete="files",
                help="Recording to summarize (.ndjson or .ndjson.gz, or - for standard input), or a run that was recorded, named as in "
@@ -266,18 +260,18 @@ VERB = Verb(
                     "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), jobstats for the AdminComment of a Slurm "
                     "job, csv or parquet for the samples themselves, or perfetto for a trace of them (default: from the name of the "
                     "output file; on standard output, text on a terminal and markdown otherwise)"),
-        Option("--compare", default=False, help="Compare two recordings and mark the significant differences"),
+        Option("--compare", help="Compare two recordings and mark the significant differences"),
         Option("--trace", value="FILES", parse=some_words, complete="files",
                help="Traces of torch's profiler to write into the same file, with --format perfetto, separated by commas "
                     "(default: those of the run)"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
-        Option("--job", value="ID", parse=_number,
+        Option("--job", value="ID", parse=_job_number,
                help="Report on a Slurm job from this machine's history: its time and its GPUs, as long as Slurm knows it or its "
                     "processes were recorded"),
         Option("--from", value="WHEN", help="Start time: 2026-11-15T06:00:00Z, or 10m for 10 minutes into the recording; without a "
                "recording, a time of this machine's history: 02:30, 'yesterday 3am', '2h ago'"),
         Option("--to", value="WHEN", help="End time, in the same forms"),
-        Option("--share", default=False,
+        Option("--share",
                help="Leave out users and command lines, so that the file can be given to others; without it, only you can read it"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,

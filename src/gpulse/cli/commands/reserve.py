@@ -8,14 +8,13 @@ import time
 
 from ...errors import GpulseError, UsageError
 from ..free import number_of_gpus
-from ..main import VERBS
-from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds
+from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, seconds
+from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...store.queue import Entry
     from ...surfaces.queue import QueueView
-    from ..options import Arguments
 
 _DAY = 86400.0
 
@@ -48,7 +47,6 @@ def _chosen(arguments: Arguments, count: int) -> tuple[Entry, QueueView]:
     from ...sources.registry import make_source
     from ...store.queue import new_entry
     from ...surfaces.queue import queue_view
-    from ..session import source_name
 
     now = time.time()
     begins = now if arguments.start is None else _moment(arguments.start, now)
@@ -136,7 +134,6 @@ def _moment(text: str, now: float) -> float:
 
 VERB = Verb(
     "reserve",
-    VERBS["reserve"],
     (
         Option("words", value="[N | extend ID]", many=True, default=(), complete=("extend",), open=True,
                help="Number of GPUs, or a reservation to extend (default: 1)"),

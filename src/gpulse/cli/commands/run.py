@@ -6,9 +6,9 @@ import os
 
 from ...errors import GpulseError, RecordingError, UsageError
 from ..free import FREE, number_of_gpus, say, wait_for
-from ..main import VERBS
-from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Option, Verb, seconds
+from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Arguments, Option, Verb, seconds
 from ..output import COST, tariff_of
+from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ...store.recorder import RecordingFile
     from ...supervision.child import BlockedSignals, Child
     from ...supervision.watch import CommandWatch
-    from ..options import Arguments
 
 
 def run(arguments: Arguments) -> int:
@@ -103,7 +102,6 @@ def _watch(
     from ...monitor.messages import Request
     from ...supervision.code_watch import CodeWatch
     from ...supervision.watch import CommandWatch
-    from ..session import source_name
 
     request = Request(
         pid=pid,
@@ -222,7 +220,6 @@ def _take(arguments: Arguments, held: BlockedSignals) -> tuple[list[Gpu], list[C
 
 VERB = Verb(
     "run",
-    VERBS["run"],
     (
         Option("command", value="[--] COMMAND …", rest=True, default=(), help="Command to run, with its arguments"),
         Option("--gpus", "-n", value="N", parse=number_of_gpus("--gpus", "--gpus 2"),
@@ -231,9 +228,9 @@ VERB = Verb(
         Option("--interval", value="TIME", default=1.0, parse=seconds("--interval", 0.1, 60),
                help="Time between samples (default: 1s)"),
         Option("--output", "-o", value="FILE", complete="files", help="Record samples to FILE.ndjson or FILE.ndjson.gz"),
-        Option("--force", default=False, help="Overwrite an existing recording"),
+        Option("--force", help="Overwrite an existing recording"),
         Option("--report", value="FILE", complete="files", help="Write a report to FILE.html or FILE.md at the end"),
-        Option("--quiet", "-q", default=False, help="Do not print a summary"),
+        Option("--quiet", "-q", help="Do not print a summary"),
         STACKS,
         *COST,
         *(GPU, SOURCE, DEMO, HELP),

@@ -10,9 +10,9 @@ from ...analysis.run_comparison import RunComparison
 from ...errors import GpulseError, UsageError
 from ...monitor.run_record import result
 from ...present.runs import comparison_lines, comparison_text, differences, run_lines, runs_table
-from ...store.runs import EMPTY, earlier, kept_runs, run_named
-from ..main import VERBS
-from ..options import DEMO_PAST, HELP, Option, Verb
+from ...store.runs import EMPTY, earlier, kept_runs, run_named, runs_folder
+from ..options import DEMO_PAST, HELP, JSON, Arguments, Option, Verb, checked_action, whole
+from ..output import write_json
 from ..session import with_past
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...store.runs import KeptRun
-    from ..options import Arguments
 
 ACTIONS = ("list", "show", "compare", "open")
 _MOST = {"list": 0, "show": 1, "compare": 2, "open": 1}
@@ -29,42 +28,31 @@ _MOST = {"list": 0, "show": 1, "compare": 2, "open": 1}
 
 def run(arguments: Arguments) -> int:
     """Do one of the four with the runs that are named."""
-    from ...present.theme import size_of
-    from ...store.runs import run_named, runs_folder
-
     action, *words = arguments.words or ["list"]
-    if action not in ACTIONS:
-        raise UsageError(
-            f"runs: {action!r} is none of {', '.join(ACTIONS)};", f"write it as gpulse runs show {action}."
-        )
+    checked_action("runs", action, ACTIONS, f"write it as gpulse runs show {action}.")
     if len(words) > _MOST[action]:
         raise UsageError(f"runs: {action} takes at most {_MOST[action]} runs, not {len(words)};", "leave some out.")
     if runs_folder() is None:
         raise GpulseError("runs are not kept here: GPULSE_RUNS is off.", "Unset it to keep them.")
-    columns = size_of(sys.stdout, os.environ)[0]
     if action == "open":
         return _open(words)
     if action == "list":
-        found = listed(arguments.number)
-        plain, lines = list_to_plain(found), list_lines(found, columns)
+        found = [one for at, one in enumerate(kept_runs()) if not arguments.number or at < arguments.number]
+        plain, lines = {"schema": 1, "runs": [to_plain(one) for one in found]}, list_lines(found)
     elif action == "show":
         one = run_named(words[0] if words else "last")
-        plain, lines = to_plain(one), show_lines(one)
+        plain, lines = to_plain(one), run_lines(one, result(one), time.time())
     else:
         comparison = compared(words)
-        plain, lines = comparison_to_plain(comparison), compare_lines(comparison)
+        plain, lines = comparison_to_plain(comparison), comparison_lines(comparison, time.time())
     if arguments.json:
-        import json
-
-        lines = [json.dumps(plain, indent=2, allow_nan=False)]
+        return write_json(plain)
     sys.stdout.write("\n".join([*lines, ""]))
     return 0
 
 
 def _open(words: list[str]) -> int:
     """Show the report of a run in a browser, or print its path where there is no screen."""
-    from ...store.runs import run_named
-
     one = run_named(words[0] if words else "last")
     report, recording = one.text("report"), one.text("recording")
     if not report and recording:
@@ -85,23 +73,15 @@ def _open(words: list[str]) -> int:
     return 0
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"--number: {text!r} is not a number of runs;", "try --number 20, or 0 for all.")
-    return int(text)
-
-
 VERB = Verb(
     "runs",
-    VERBS["runs"],
     (
         Option("words", value="[ACTION] [RUN …]", many=True, default=(), complete=ACTIONS, open=True,
                help="What to do: list, show RUN, compare [RUN] [RUN] or open RUN. A RUN is an id, the start of one, last, or last~1 for "
                     "the one before; compare with one RUN uses the last run of the same command before it (default: list)"),
-        Option("--number", "-n", value="N", default=20, parse=_number, help="Number of runs to list; 0 for all (default: 20)"),
-        Option("--json", default=False, help="Print JSON"),
-        DEMO_PAST,
-        HELP,
+        Option("--number", "-n", value="N", default=20, help="Number of runs to list; 0 for all (default: 20)",
+               parse=whole("--number", 0, 10**15, "a number of runs", "try --number 20, or 0 for all.")),
+        *(JSON, DEMO_PAST, HELP),
     ),
     with_past(run, "runs", ""),
     (
@@ -114,26 +94,13 @@ VERB = Verb(
 )  # fmt: skip
 
 
-def listed(count: int) -> list[KeptRun]:
-    """Return the newest runs, at most `count`; 0 for all."""
-    return [run for at, run in enumerate(kept_runs()) if not count or at < count]
-
-
-def list_lines(runs: Sequence[KeptRun], columns: int) -> list[str]:
+def list_lines(runs: Sequence[KeptRun]) -> list[str]:
     """Return a table of runs."""
+    from ...present.theme import size_of
+
     if not runs:
         return ["No runs yet: `gpulse run -- COMMAND` and programs with a Monitor are listed here when they have run."]
-    return runs_table([(run, result(run)) for run in runs], columns, time.time())
-
-
-def list_to_plain(runs: Sequence[KeptRun]) -> dict[str, Any]:
-    """Return runs as plain data."""
-    return {"schema": 1, "runs": [to_plain(run) for run in runs]}
-
-
-def show_lines(run: KeptRun) -> list[str]:
-    """Return one run in full."""
-    return run_lines(run, result(run), time.time())
+    return runs_table([(run, result(run)) for run in runs], size_of(sys.stdout, os.environ)[0], time.time())
 
 
 def to_plain(run: KeptRun) -> dict[str, Any]:
@@ -157,11 +124,6 @@ def compared(words: Sequence[str]) -> RunComparison:
         )
     timed = [run for run in past if run.list("step_blocks")]
     return RunComparison((timed or past)[0], after, timed)
-
-
-def compare_lines(comparison: RunComparison) -> list[str]:
-    """Return two runs side by side."""
-    return comparison_lines(comparison, time.time())
 
 
 def comparison_to_plain(comparison: RunComparison) -> dict[str, Any]:

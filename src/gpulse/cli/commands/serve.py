@@ -6,8 +6,7 @@ import os
 
 from ...errors import UsageError
 from ...settings.table import PORT, REMOTE_WRITE, SERVE
-from ..main import VERBS
-from ..options import DEMO, GPU, HELP, SOURCE, Option, Verb, seconds, words
+from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, seconds, whole, words
 from ..session import open_sampler
 from ..web_server import (
     Exports,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...settings.table import Setting
     from ...store.history import Recorder
-    from ..options import Arguments
     from ..web_server import Place
 
 # a setting of the file or the environment gives way to any of these options
@@ -193,12 +191,6 @@ def _resume(alerts: Alerts, past: Past | None, real: bool, ends: Any) -> None:
     ends.callback(alerts.close, 1.0)
 
 
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) < 65_536):
-        raise UsageError(f"--port: {text!r} is not between 0 and 65535;", f"try --port {PORT}.")
-    return int(text)
-
-
 def _limit(text: str) -> int:
     taken, wrong = SERVE["series_limit"].parse(text)
     if wrong:
@@ -217,21 +209,20 @@ def _option(key: str, *flags: str, value: str = "", table: Mapping[str, Setting]
 
 VERB = Verb(
     "serve",
-    VERBS["serve"],
     (
         _option("bind", value="ADDR[:PORT]"),
-        _option("port", value="PORT", parse=_port),
+        _option("port", value="PORT", parse=whole("--port", 0, 65_535, "between 0 and 65535", f"try --port {PORT}.")),
         _option("unix_socket", value="FILE", complete="files"),
         _option("token_file", value="FILE", complete="files"),
-        Option("--no-auth", default=False, help="Disable authentication (anyone who can connect gets in)"),
+        Option("--no-auth", help="Disable authentication (anyone who can connect gets in)"),
         _option("allow_host", value="NAMES", parse=words),
         _option("base_path", value="PATH"),
         _option("cert", value="FILE", complete="files"),
         _option("key", value="FILE", complete="files"),
         _option("interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600)),
-        Option("--no-commands", default=False, help="Do not show or store command lines of processes"),
+        Option("--no-commands", help="Do not show or store command lines of processes"),
         Option("--history", value="FILE", complete="files", help="History file to write (default: this machine's)"),
-        Option("--no-history", default=False, help="Do not record or show a history"),
+        Option("--no-history", help="Do not record or show a history"),
         _option("metrics", value="NAMES", parse=words, complete="metrics"),
         _option("processes_metrics"),
         _option("owner_labels"),

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from ...errors import GpulseError, UsageError
-from ..main import VERBS
-from ..options import DEMO_UNUSED, HELP, Option, Verb
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
+from ...errors import GpulseError
+from ..options import DEMO_UNUSED, HELP, Arguments, Option, Verb, checked_action
 
 ACTIONS = ("show", "install", "uninstall")
 
@@ -19,9 +14,7 @@ def run(arguments: Arguments) -> int:
     """Show the unit, write and start it, or stop and remove it."""
     from ...surfaces.fleet.deploy import uninstall, unit_path, unit_text
 
-    action = arguments.action or "show"
-    if action not in ACTIONS:
-        raise UsageError(f"service: {action!r} is none of {', '.join(ACTIONS)};", "choose one of these.")
+    action = checked_action("service", arguments.action or "show", ACTIONS)
     path = unit_path(arguments.user)
     if action == "uninstall":
         uninstall(path, arguments.user)
@@ -59,23 +52,14 @@ def _agreed(path: str) -> bool:
 
 VERB = Verb(
     "service",
-    VERBS["service"],
     (
-        Option(
-            "action",
-            value="[ACTION]",
-            complete=ACTIONS,
-            help="What to do: show (print the unit), install (write and start it) or uninstall (default: show)",
-        ),
-        Option("--user", default=False, help="A service of this user instead of the machine (no root needed)"),
-        Option(
-            "--listen",
-            value="ADDRESS[:PORT]",
-            help="Address to listen on; 0.0.0.0 lets Prometheus on another machine connect, with the token (default: 127.0.0.1:9440)",
-        ),
-        Option("--yes", default=False, help="Install without asking"),
-        DEMO_UNUSED,
-        HELP,
+        Option("action", value="[ACTION]", complete=ACTIONS,
+               help="What to do: show (print the unit), install (write and start it) or uninstall (default: show)"),
+        Option("--user", help="A service of this user instead of the machine (no root needed)"),
+        Option("--listen", value="ADDRESS[:PORT]",
+               help="Address to listen on; 0.0.0.0 lets Prometheus on another machine connect, with the token (default: 127.0.0.1:9440)"),
+        Option("--yes", help="Install without asking"),
+        *(DEMO_UNUSED, HELP),
     ),
     run,
     (
@@ -83,4 +67,4 @@ VERB = Verb(
         ("sudo gpulse service install --listen 0.0.0.0", "serve the page and /metrics to other machines"),
         ("gpulse service install --user", "run it as this user"),
     ),
-)
+)  # fmt: skip

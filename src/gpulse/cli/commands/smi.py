@@ -6,8 +6,9 @@ import os
 import sys
 
 from ...errors import GpulseError, SourceUnavailable, UsageError
-from ..main import VERBS
-from ..options import DEMO, SOURCE, Option, Verb
+from ..options import DEMO, SOURCE, Arguments, Option, Verb
+from ..output import Output
+from ..session import open_sampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ...surfaces.query.views import View
-    from ..options import Arguments
     from ..output import Output as _Output
 
 _PATIENCE = 0.1  # seconds between the two samples that a first value over time needs
@@ -93,7 +93,6 @@ def _answer(arguments: Arguments, words: Sequence[str]) -> int:
 def _show(arguments: Arguments, view: View) -> int:
     """Print the view once or repeatedly, as it was asked for."""
     from ...surfaces.query.smi.answers import gpus_named
-    from ..session import open_sampler
 
     arguments.gpu = None
     sampler = open_sampler(arguments, view.wanted, slow_every=min(1.0, view.interval or 1.0), whole=True)
@@ -133,7 +132,6 @@ def _samples(sampler: Sampler, view: View) -> Iterator[Snapshot]:
 
 def _output(filename: str | None, *, private: bool) -> _Output:
     from ...surfaces.query.smi.failure import OTHER, SmiExit
-    from ..output import Output
 
     try:
         return Output(filename, private=private)
@@ -186,13 +184,12 @@ def _write(path: str, program: str) -> None:
 
 VERB = Verb(
     "smi",
-    VERBS["smi"],
     (
         Option("args", value="[ARGS]", many=True,
                help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink, mig, clocks, compute-policy, boost-slider, "
                     "conf-compute or encodersessions (default: none, print the table)"),
-        Option("--list-gpus", "-L", default=False, help="List GPUs and MIG instances with their UUIDs"),
-        Option("--query", "-q", default=False, help="Print all details of each GPU; with -x as XML, with -d only some sections"),
+        Option("--list-gpus", "-L", help="List GPUs and MIG instances with their UUIDs"),
+        Option("--query", "-q", help="Print all details of each GPU; with -x as XML, with -d only some sections"),
         Option("--query-gpu", value="FIELDS", help="GPU fields to print as CSV; see --help-query-gpu"),
         Option("--query-compute-apps", value="FIELDS", help="Fields to print for each compute process as CSV"),
         Option("--format", value="FORMAT", help="Output format: csv[,noheader][,nounits]"),
@@ -200,11 +197,9 @@ VERB = Verb(
         Option("--loop", "-l", value="SECONDS", optional="5", help="Repeat every SECONDS (default: 5)"),
         Option("--loop-ms", "-lms", value="MS", help="Repeat every MS milliseconds"),
         Option("--filename", "-f", value="FILE", complete="files", help="Write to FILE instead of standard output"),
-        Option("--version", default=False, help="Print the versions of the driver, NVML and CUDA"),
+        Option("--version", help="Print the versions of the driver, NVML and CUDA"),
         Option("--install", value="DIR", complete="files", help="Install a program named nvidia-smi in DIR that runs `gpulse smi`"),
-        SOURCE,
-        DEMO,
-        Option("--help", "-h", default=False, help="Show this help and exit"),
+        *(SOURCE, DEMO, Option("--help", "-h", help="Show this help and exit")),
     ),
     run,
     (

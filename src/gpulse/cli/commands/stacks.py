@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from ...errors import UsageError
-from ..main import VERBS
-from ..options import COLOR, DEMO_REFUSED, HELP, THEME, Option, Verb, refuse_demo
+from ..options import COLOR, DEMO_REFUSED, HELP, JSON, THEME, Arguments, Option, Verb, refuse_demo
+from ..output import write_json
+from ..session import terminal_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...model.stacks import Stack
     from ...sources.processes import LinuxMachine
-    from ..options import Arguments
 
 
 def run(arguments: Arguments) -> int:
@@ -55,26 +54,17 @@ def _print(
 
     commands = {pid: facts.values.get("command", "") for pid, facts in machine.processes([*found], frozenset()).items()}
     if arguments.json:
-        import json
         import time
 
         processes = [
             {"pid": pid, "command": commands.get(pid, ""), "threads": plain_stacks(stacks)}
             for pid, stacks in found.items()
         ]
-        plain = {
-            "schema": 1,
-            "time": time.time(),
-            "processes": processes,
-            "problems": {str(pid): why for pid, why in problems.items()},
-        }
-        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+        told = {str(pid): why for pid, why in problems.items()}
+        write_json({"schema": 1, "time": time.time(), "processes": processes, "problems": told})
         return
-    from ...present.theme import size_of
-    from ..session import theme_of
-
-    theme = theme_of(arguments, sys.stdout)
-    columns = max(40, size_of(sys.stdout, os.environ)[0]) if sys.stdout.isatty() else 10_000
+    theme, columns = terminal_of(arguments)
+    columns = max(40, columns) if sys.stdout.isatty() else 10_000
     for at, (pid, stacks) in enumerate(found.items()):
         heading = f"{pid}  {clean(str(commands.get(pid, '')))}"
         lines = [line.render(theme, columns) for line in stack_lines(stacks)]
@@ -83,14 +73,12 @@ def _print(
 
 VERB = Verb(
     "stacks",
-    VERBS["stacks"],
     (
         Option("pid", value="PID", help="Process to read; it is not paused"),
-        Option("--children", "-c", default=False, help="Also read its descendants: ranks, data loader workers"),
-        Option("--native", default=False, help="Also show C and C++ functions; pauses the process while it is read"),
-        Option("--any-user", default=False, help="As root, also read processes of other users"),
-        Option("--json", default=False, help="Print JSON"),
-        *(COLOR, THEME, DEMO_REFUSED, HELP),
+        Option("--children", "-c", help="Also read its descendants: ranks, data loader workers"),
+        Option("--native", help="Also show C and C++ functions; pauses the process while it is read"),
+        Option("--any-user", help="As root, also read processes of other users"),
+        *(JSON, COLOR, THEME, DEMO_REFUSED, HELP),
     ),
     run,
     (

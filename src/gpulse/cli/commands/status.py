@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from ..main import VERBS
 from ..options import COMMON, Option, Verb, seconds, words
 
 TYPE_CHECKING = False
@@ -191,7 +190,6 @@ def _json(arguments: Arguments, sampler: Sampler) -> int:
 
 VERB = Verb(
     "status",
-    VERBS["status"],
     (
         Option("--processes", "-p", default=False, help="Also list every process with its command line, CPU and host memory"),
         Option("--filter", "-f", value="FILTER", parse=_filter, dashed=True,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from ..main import VERBS
-from ..options import COMMON, Option, Verb, seconds
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..options import Arguments
-
+from ..options import COMMON, Arguments, Option, Verb, seconds
+from ..session import open_sampler, show_screen
 
 GROUPS = ("user", "container", "job")
 
@@ -19,7 +14,6 @@ def run(arguments: Arguments) -> int:
         from ...errors import UsageError
 
         raise UsageError("top: --tree and --group cannot be combined;", "choose one.")
-    from ..session import open_sampler, show_screen
 
     show_screen(arguments, lambda wanted: open_sampler(arguments, wanted), arguments.interval)
     return 0
@@ -57,7 +51,6 @@ def _filter(text: str) -> str:
 
 VERB = Verb(
     "top",
-    VERBS["top"],
     (
         Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
                help="Time between samples, in seconds (default: the saved setting, else 1)"),
@@ -66,9 +59,9 @@ VERB = Verb(
                     "order; -COLUMN reverses (default: the saved setting, else memory_used)"),
         Option("--filter", "-f", value="FILTER", parse=_filter, dashed=True,
                help="Show only the processes that match all words of FILTER, for example 'user:ada gpu:0-3 mem>1G'"),
-        Option("--tree", "-t", default=False, help="Show processes below the processes that started them"),
+        Option("--tree", "-t", help="Show processes below the processes that started them"),
         Option("--group", "-g", value="OWNER", complete=GROUPS, help="Group processes by user, container or job"),
-        Option("--readonly", default=False, help="Disable sending signals to processes"),
+        Option("--readonly", help="Disable sending signals to processes"),
         *COMMON,
     ),
     run,

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 
 from ...errors import GpulseError, UsageError
-from ..main import VERBS
-from ..options import DEMO_REFUSED, HELP, Option, Verb, refuse_demo, seconds
+from ..options import DEMO_REFUSED, HELP, Arguments, Option, Verb, refuse_demo, seconds, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...monitor.traces import TraceRequest
-    from ..options import Arguments
 
 _PATIENCE = 300.0
 _POLL = 0.1
@@ -89,20 +87,17 @@ def _pid(text: str | None) -> int:
 def _steps(text: str) -> int:
     from ...monitor.traces import MOST_STEPS
 
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_STEPS:
-        raise UsageError(f"--steps: {text!r} is not a number of steps from 1 to {MOST_STEPS};", "try --steps 20.")
-    return int(text)
+    return whole("--steps", 1, MOST_STEPS, f"a number of steps from 1 to {MOST_STEPS}", "try --steps 20.")(text)
 
 
 VERB = Verb(
     "trace",
-    VERBS["trace"],
     (
         Option("pid", value="[PID]", help="Process with a Monitor, of this user (default: the only one there is)"),
         Option("--steps", value="N", default=20, parse=_steps, help="Number of steps to trace (default: 20)"),
         Option("--timeout", value="TIME", default=_PATIENCE, parse=seconds("--timeout", 1, 86_400),
                help="Time to wait for the trace (default: 5m)"),
-        DEMO_REFUSED, HELP,
+        *(DEMO_REFUSED, HELP),
     ),
     run,
     (

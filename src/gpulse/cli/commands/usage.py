@@ -6,9 +6,8 @@ import os
 import sys
 
 from ...errors import GpulseError, UsageError
-from ..main import VERBS
-from ..options import DEMO_PAST, HELP, Option, Verb, some_words
-from ..output import COST, tariff_of, write_lines
+from ..options import DEMO_PAST, HELP, Arguments, Option, Verb, some_words
+from ..output import COST, tariff_of, write_columns, write_lines
 from ..session import with_past
 
 TYPE_CHECKING = False
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from ...analysis.accounting import Accounting
     from ...model.serving import Tariff
-    from ..options import Arguments
 
 FORMATS = ("table", "csv", "json", "parquet", "html")
 _KINDS = ("user", "group", "project", "job", "container", "pod", "name", "host", "gpu", "hour", "day", "week", "month")
@@ -94,13 +92,9 @@ def _write(form: str, output: str | None, parts: list[Accounting], tariff: Tarif
 
     found = parts[0]
     if form == "parquet":
-        if not output:
-            raise UsageError("Parquet cannot be written to a terminal;", "name a file: -o usage.parquet.")
-        from ...store.lines import write_parquet
-
         rows = usage.plain_rows(found, tariff)
-        write_parquet({name: [row[name] for row in rows] for name in rows[0]} if rows else {"gpu_hours": []}, output)
-        return 0
+        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"gpu_hours": []}
+        return write_columns(lambda: columns, output, "usage")
     if form == "csv":
         from ...store.lines import csv_rows
 
@@ -149,7 +143,6 @@ def _mail(addresses: Sequence[str], parts: list[Accounting], tariff: Tariff) -> 
 
 VERB = Verb(
     "usage",
-    VERBS["usage"],
     (
         Option("files", value="FILE", many=True, default=(), complete="files",
                help="History files to add up, of one or several machines (default: this machine's history)"),
@@ -168,9 +161,7 @@ VERB = Verb(
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         Option("--mail", value="LIST", parse=some_words,
                help="Send the page to these addresses, through the server in [mail] of the settings or this machine's sendmail"),
-        *COST,
-        DEMO_PAST,
-        HELP,
+        *(*COST, DEMO_PAST, HELP),
     ),
     with_past(run, "history", "files"),
     (

@@ -7,8 +7,10 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..main import VERBS, load
-from ..options import COMMON, STACKS, Option, Verb, parse, seconds
+from ..main import load
+from ..options import COMMON, STACKS, Arguments, Option, Verb, parse, seconds
+from ..output import Ending, write_json
+from ..session import open_sampler, source_name, terminal_of, theme_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from ...model.verdict import Concern, Diagnosis
     from ...monitor.presence import Presence
     from ...supervision.code_watch import CodeWatch
-    from ..options import Arguments
 
 _WATCHED = 30.0  # seconds
 _INTERVAL = 0.25
@@ -47,7 +48,7 @@ def run(arguments: Arguments) -> int:
     family = None if pid is None else ProcessFamily(pid)
     for snapshot in _samples(arguments, running, code is not None):
         running.add(snapshot)
-        names.update({_index(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
+        names.update({None if gpu.index is None else int(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
         for gpu in snapshot.gpus:
             users.setdefault(gpu.uuid, set()).update(int(one.pid) for one in gpu.all_processes() if one.pid is not None)
         if code is not None and family is not None:
@@ -72,7 +73,6 @@ def _fleet(arguments: Arguments) -> int:
 
 def _code(arguments: Arguments, pid: int | None) -> CodeWatch | None:
     """Return what names the lines of code of a process that is watched now; None where nobody asked for that."""
-    from ..session import source_name
 
     if (
         pid is None
@@ -87,7 +87,6 @@ def _code(arguments: Arguments, pid: int | None) -> CodeWatch | None:
 
 
 def _samples(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> Iterable[Snapshot]:
-    from ..session import source_name
 
     name = source_name(arguments)
     if arguments.since is not None:
@@ -107,8 +106,6 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     from ...model.select import Wanted
     from ...present.explanation import Progress, so_far
     from ...present.theme import capable, size_of
-    from ..output import Ending
-    from ..session import open_sampler, theme_of
 
     long = getattr(arguments, "for") or _WATCHED
     theme = theme_of(arguments, sys.stderr)
@@ -232,8 +229,6 @@ def _print(
 
     lines = () if code is None else code_lines(code.stop())
     if arguments.json:
-        import json
-
         from ...present import concerns
         from ...present.verdicts import worded
 
@@ -245,14 +240,11 @@ def _print(
             {"pid": one.pid, "run": one.run, "code": [CodeLine(**line).to_plain() for line in one.code]}
             for one in programs
         ]
-        sys.stdout.write(json.dumps(plain, indent=2) + "\n")
+        write_json(plain)
         return
     from ...present.explanation import answer, code_block
-    from ...present.theme import size_of
-    from ..session import theme_of
 
-    theme = theme_of(arguments, sys.stdout)
-    columns = size_of(sys.stdout, os.environ)[0]
+    theme, columns = terminal_of(arguments)
     told = answer(diagnosis, names, theme, columns)
     if code is not None:
         told += [
@@ -269,7 +261,6 @@ def _programs(arguments: Arguments, diagnosis: Diagnosis, users: dict[str | None
     """Return the programs with a Monitor on the GPUs that were watched now, which know their lines of code themselves."""
     from ...monitor.presence import presences
     from ...sources.registry import make_source
-    from ..session import source_name
 
     if arguments.since is not None or arguments.no_stacks or not make_source(source_name(arguments)).machine.real:
         return []
@@ -277,13 +268,8 @@ def _programs(arguments: Arguments, diagnosis: Diagnosis, users: dict[str | None
     return [one for pid, one in sorted(presences().items()) if pid in pids and one.code]
 
 
-def _index(index: float | None) -> int | None:
-    return None if index is None else int(index)
-
-
 VERB = Verb(
     "why",
-    VERBS["why"],
     (
         Option("pid", value="[PID]",
                help="Only explain the GPUs used by this process or its children, and name the lines of code that keep them waiting"),
@@ -293,9 +279,9 @@ VERB = Verb(
                help="Use the last TIME of this machine's history instead of sampling, for example 2h"),
         Option("--interval", "-n", value="SECONDS", default=_INTERVAL, parse=seconds("--interval", 0.1, 60),
                help="Time between samples, in seconds (default: 0.25)"),
-        Option("--fleet", default=False, help="Explain what limits the machines of fleet.toml, by GPU time lost; see `gpulse fleet`"),
-        Option("--check", default=False, help="Exit with 1 if anything critical or worth a warning was found, else with 0"),
-        Option("--json", default=False, help="Print the diagnosis as one JSON object"),
+        Option("--fleet", help="Explain what limits the machines of fleet.toml, by GPU time lost; see `gpulse fleet`"),
+        Option("--check", help="Exit with 1 if anything critical or worth a warning was found, else with 0"),
+        Option("--json", help="Print the diagnosis as one JSON object"),
         STACKS,
         *COMMON,
     ),
