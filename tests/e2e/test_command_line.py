@@ -228,14 +228,14 @@ def test_a_closed_stderr_is_no_trouble(env: dict[str, str]) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stream_into_a_pipe_ends_whole_lines_on_a_signal(env: dict[str, str], number: signal.Signals) -> None:
     command = [*GPULSE, "--json", "--watch", "0.1"]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    process.send_signal(number)
-    rest = process.stdout.read()  # not communicate(), which loses what readline() has read ahead
-    assert process.stderr is not None
-    assert "Traceback" not in process.stderr.read()
-    assert process.wait(PATIENCE) in ((0, 130) if number == signal.SIGINT else (0, 143, -15))
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        process.send_signal(number)
+        rest = process.stdout.read()  # not communicate(), which loses what readline() has read ahead
+        assert "Traceback" not in process.stderr.read()
+        assert process.wait(PATIENCE) in ((0, 130) if number == signal.SIGINT else (0, 143, -15))
     for line in (first + rest).splitlines():
         assert json.loads(line)["schema"] == 1
 
