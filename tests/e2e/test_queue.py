@@ -97,6 +97,10 @@ def test_a_waiting_request_is_shown_and_cancelled(lab: Lab, two: Scenario, tmp_p
         (one,) = json.loads(lab.run(two, "queue", "--json", GPULSE_CLAIMS=str(claims)).out)["queue"]
         assert (one["state"], one["position"], one["count"], one["pid"]) == ("waiting", 1, 1, process.pid)
         assert one["command"] == "train --token=***"
+        reserved = lab.run(two, "reserve", "--for", "1h", GPULSE_CLAIMS=str(claims))
+        assert re.fullmatch(r"gpulse: still in use: GPU 0, 60 ?GiB held by \w+ \(.+\)\.\n", reserved.err), reserved.err
+        later = lab.run(two, "reserve", "--for", "1h", "--from", "2h", GPULSE_CLAIMS=str(claims))
+        assert (reserved.code, later.code, later.err) == (0, 0, "")
         assert "hf_abc" not in "".join(path.read_text() for path in claims.iterdir())
         assert (
             lab.run(two, "queue", "cancel", one["id"][:3], GPULSE_CLAIMS=str(claims)).out == f"Cancelled {one['id']}.\n"

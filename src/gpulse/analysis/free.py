@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from math import ceil
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 WANTED = Wanted(
     gpu=(
         *("utilization", "memory_used", "memory_total", "memory_free", "temperature"),
-        *("xid_last", "compute_mode", "mig_mode", "memory_unified"),
+        *("xid_last", "compute_mode", "mig_mode", "memory_unified", "job", "job_user"),
     ),
     process=USERS,
 )
@@ -105,7 +106,7 @@ def availability(
     """Yield verdicts over the last `size` looks, from the first full window on; once over fewer where there are no more.
 
     `words` name the GPUs to choose from; raises UnknownGpu, at the first sample, when one fits none. GPUs that the
-    environment hides are never chosen, nor those that another has claimed.
+    environment hides are never chosen, nor those that another has claimed or that Slurm has given to another job.
     """
     window: deque[Snapshot] = deque(maxlen=size)
     whole = False
@@ -114,28 +115,22 @@ def availability(
         candidates = _candidates(snapshot.gpus, words, environ)
         if len(window) == size:
             whole = True
-            yield _judge(window, candidates, asked)
+            yield _judge(window, candidates, asked, environ)
     if window and not whole:
-        yield _judge(window, candidates, asked)
+        yield _judge(window, candidates, asked, environ)
 
 
-def slots(snapshot: Snapshot, verdicts: Iterable[Availability]) -> list[Slot]:
+def slots(snapshot: Snapshot, verdicts: Iterable[Availability], environ: Mapping[str, str] = os.environ) -> list[Slot]:
     """Return all GPUs of a machine as the queue sees them, the best first: most free memory, then the coolest, then in order."""
     fitting = {verdict.gpu.uuid for verdict in verdicts if not verdict.why}
     parts = [_Candidate(gpu, whole) for whole in snapshot.gpus for gpu in whole.instances or (whole,) if gpu.uuid]
     locks = claimed(str(part.gpu.uuid) for part in parts)
-    return [
-        Slot(
-            str(part.gpu.uuid),
-            product=part.gpu.name or "",
-            memory=part.gpu.memory_total,
-            idle=not _used(part, (part.gpu,), Requirement()),
-            fits=part.gpu.uuid in fitting,
-            locked=part.gpu.uuid in locks,
-            broken=bool(_broken(part)),
-        )
-        for part in sorted(parts, key=lambda part: _rank(part.gpu))
-    ]
+    found = []
+    for part in sorted(parts, key=lambda part: _rank(part.gpu)):
+        gpu, used = part.gpu, _used(part, (part.gpu,), Requirement()) or _allocated(part, environ)
+        fits, locked, broken = gpu.uuid in fitting, gpu.uuid in locks, bool(_broken(part))
+        found.append(Slot(str(gpu.uuid), gpu.name or "", gpu.memory_total, not used, fits, locked, broken, used))
+    return found
 
 
 def refusal(
@@ -210,7 +205,9 @@ def _alike(candidates: list[_Candidate], any_gpu: bool) -> list[_Candidate]:
     return own if own and any_gpu else same
 
 
-def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Requirement) -> list[Availability]:
+def _judge(
+    window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: Requirement, environ: Mapping[str, str]
+) -> list[Availability]:
     claims = claimed(candidate.gpu.uuid for candidate in candidates if candidate.gpu.uuid)
     past: dict[str | None, list[Gpu]] = {}
     for snapshot in window:
@@ -220,7 +217,7 @@ def _judge(window: Sequence[Snapshot], candidates: Sequence[_Candidate], asked: 
     verdicts = []
     for candidate in candidates:
         impossible = _impossible(candidate, asked)
-        why = impossible or _broken(candidate) or _claimed(candidate.gpu, claims)
+        why = impossible or _broken(candidate) or _claimed(candidate.gpu, claims) or _allocated(candidate, environ)
         used = _used(candidate, past[candidate.gpu.uuid], asked)
         verdicts.append(Availability(candidate.name, candidate.gpu, why or used, bool(impossible), not why))
     return verdicts
@@ -259,6 +256,17 @@ def _claimed(gpu: Gpu, claims: Mapping[str, str]) -> str:
     if (who := claims.get(gpu.uuid or "")) is not None:
         return f"claimed by {_harmless(who)}" if who else "claimed"
     return ""
+
+
+def _allocated(candidate: _Candidate, environ: Mapping[str, str]) -> str:
+    """Return whose job Slurm has given it to, whether that uses it yet or not; empty for none and for the job we are in."""
+    job = candidate.gpu.job or candidate.whole.job
+    if not job or job == f"slurm:{environ.get('SLURM_JOB_ID', '')}":
+        return ""
+    user = candidate.gpu.job_user or candidate.whole.job_user
+    return (
+        f"allocated by Slurm to job {_harmless(job.removeprefix('slurm:'))}{f' of {_harmless(user)}' if user else ''}"
+    )
 
 
 def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Requirement) -> str:

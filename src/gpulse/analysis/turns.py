@@ -20,7 +20,7 @@ class Slot(Value):
     """A GPU as one program sees it.
 
     `idle`: no process uses it; `fits`: this program's own request may use it; `broken`: nobody can; `locked`: it is claimed, also
-    by a program that has no entry in the queue. Memory is in bytes.
+    by a program that has no entry in the queue. `used` says who uses it, if it is not idle. Memory is in bytes.
     """
 
     uuid: str
@@ -30,6 +30,7 @@ class Slot(Value):
     fits: bool = True
     locked: bool = False
     broken: bool = False
+    used: str = ""
 
 
 class Turn(Value):

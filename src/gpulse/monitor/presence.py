@@ -14,7 +14,7 @@ import time
 from ..present.text import clean
 from ..sources.files import link, names, read_bytes
 from ..sources.processes import parse_stat
-from ..store.lines import remove, replaced
+from ..store.lines import open_foreign, remove, replaced
 from ..value import Value
 from .process import global_rank
 from .rhythm import RhythmRates
@@ -224,13 +224,11 @@ def _read(folder: str, pid: int) -> Presence | None:
 
 def read_private(path: str, owners: Collection[int], most: int = _LARGEST) -> dict[str, Any] | None:
     """Return the object of JSON in a small file of one of these users; None if there is none that can be trusted."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    if (opened := open_foreign(path)) is None:
         return None
+    handle, status = opened
     try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners:
+        if status.st_uid not in owners:
             return None
         plain = json.loads(os.read(handle, most))
     except (OSError, ValueError, RecursionError):

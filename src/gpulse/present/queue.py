@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from ..analysis.turns import latest_end
+from ..sources.privacy import privacy_in_force
 from ..units import duration_text, size_text
 from .cells import DASH, when_text
 from .text import aligned, clean, fit, width
@@ -32,7 +35,8 @@ def hold_text(entry: Entry, now: float) -> str:
         return f"{held_text(entry.user, entry.until, now)}{reason}"
     end = latest_end(entry, now)
     until = "" if end is None else f" until about {when_text(end, now)}"
-    program = f" ({clean(entry.program)})" if entry.program else ""
+    hidden = privacy_in_force(os.environ).hides_name(entry.uid)
+    program = f" ({clean(entry.program)})" if entry.program and not hidden else ""
     share = f" with {size_text(entry.memory)}" if entry.share and entry.memory is not None else ""
     return f"held for {clean(entry.user)[:_NAME]}{share} since {when_text(entry.since, now)}{until}{program}"
 
@@ -44,6 +48,11 @@ def reserved_text(entry: Entry, names: Mapping[str, str], now: float) -> str:
     start = "" if begins <= now else f" from {when_text(begins, now)}"
     several = "GPU" if len(entry.gpus) == 1 else "GPUs"
     return f"Reserved {several} {gpus}{start} until {when_text(entry.until or now, now)} (id {entry.id})."
+
+
+def still_used_text(used: Mapping[str, str]) -> str:
+    """Return who uses which GPU, by its name; an empty text is one that nobody uses."""
+    return f"still in use: {'; '.join(f'GPU {name}, {clean(who)}' for name, who in used.items() if who)}."
 
 
 def place_text(turn: Turn, waiting: int, now: float) -> str:

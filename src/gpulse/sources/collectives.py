@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import socket
-import stat
 import time
 
+from ..store.lines import open_foreign
 from ..value import Value
 from .files import read_bytes, read_text
 
@@ -136,13 +136,11 @@ def read_dump(path: str, since: float = 0.0) -> dict[str, Any] | None:
 
     It is a pickle, of which only plain data is read: one that names a class or function is refused.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError):
+    if (opened := open_foreign(path)) is None:
         return None
+    handle, status = opened
     try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             return None
         if status.st_size > _LARGEST or status.st_mtime < since:
             return None

@@ -29,6 +29,10 @@ class Privacy(Value):
         """Return whether the command line of a process of this user is not to be told."""
         return self.commands != "full" and owner != os.geteuid()
 
+    def hides_name(self, owner: int) -> bool:
+        """Return whether the program of a process of this user is not to be told, either."""
+        return self.commands == "none" and self.hides(owner)
+
     def applied(self, lasting: dict[str, str], owner: int) -> dict[str, str]:
         """Return what may be told of a process: `name`, `command` and `user` as far as they are allowed."""
         if not self.hides(owner):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import stat
 import time
 from functools import cache
 
 from ..value import Value
 from .claims import claims_folder, try_lock
 from .claims import user_name as user_name
+from .lines import open_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,13 +252,11 @@ def _read(path: str, folder: str) -> Entry | None:
 
     A file that others can write proves nothing, nor one that was written for another folder and moved here.
     """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    if (opened := open_foreign(path)) is None:
         return None
+    handle, status = opened
     try:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_mode & 0o022:
+        if status.st_nlink > 1 or status.st_mode & 0o022:
             return None
         key = (path, status.st_ino, status.st_ctime_ns, status.st_size)
         if (plain := _known.get(key)) is None:

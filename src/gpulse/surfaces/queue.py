@@ -11,6 +11,7 @@ from ..errors import GpulseError, UsageError
 from ..model.codec import time_text
 from ..present.queue import queue_lines
 from ..sources.files import read_bytes
+from ..sources.privacy import privacy_in_force
 from ..sources.secrets import mask
 from ..store.claims import machine_policy
 from ..store.queue import Entry, entries, uptime
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..analysis.turns import Slot, Turn
     from ..sampling.sampler import Sampler
+    from ..sources.privacy import Privacy
 
 _MOST = 10_000  # characters of a command
 _HOUR = 3600.0
@@ -41,7 +43,8 @@ class QueueView:
             if not names or not (there := {*entry.gpus, *(entry.among or ())}) or there & names.keys()
         ]
         self.turns: list[Turn] = turns(now, seen, self.entries, machine_policy())
-        self.commands = {entry.id: _command(entry) for entry in self.entries}
+        privacy = privacy_in_force(os.environ)
+        self.commands = {entry.id: _command(entry, privacy) for entry in self.entries}
 
     def lines(self, columns: int) -> list[str]:
         """Return a table."""
@@ -113,8 +116,13 @@ def changed(act: Callable[[], None], entry: Entry) -> None:
         raise GpulseError(f"{entry.path or 'the reservation'}: {error.strerror}.") from None
 
 
-def _command(entry: Entry) -> str:
-    """Return the command of an entry as far as this user may see it, with secrets masked: the kernel says who may see what."""
+def _command(entry: Entry, privacy: Privacy) -> str:
+    """Return the command of an entry as far as this user may see it, with secrets masked.
+
+    The kernel says who may see what, and so do the settings.
+    """
+    if entry.pid is not None and privacy.hides(entry.uid):
+        return entry.program if privacy.commands == "program" else ""
     words = (read_bytes(f"/proc/{entry.pid}/cmdline") or b"").rstrip(b"\0").split(b"\0") if entry.pid else []
     names = [os.fsdecode(word) for word in words]
     at = next((at for at, word in enumerate(names) if os.path.basename(word) == entry.program and at), None)

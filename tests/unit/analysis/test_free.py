@@ -71,6 +71,22 @@ def why(*samples: Gpu, asked: Requirement | None = None) -> str:
     return verdict.why
 
 
+def test_a_gpu_that_slurm_gave_to_another_job_is_not_free() -> None:
+    given = gpu(job="slurm:1234", job_user="ada\x1b")
+    expected = "allocated by Slurm to job 1234 of ada?"
+    assert why(given) == expected
+    assert why(given, asked=Requirement(free_memory=GIB, share=True)) == expected
+    (ours,) = judged([given], environ={"SLURM_JOB_ID": "1234"})
+    (another,) = judged([given], environ={"SLURM_JOB_ID": "123"})
+    assert (ours.why, another.why) == ("", expected)
+    assert why(gpu(job="", job_user="")) == ""
+    assert why(gpu(job="slurm:7")) == "allocated by Slurm to job 7"
+    divided = gpu(job="slurm:7", instances=[part(1)], mig_mode=True)
+    assert why(divided) == "allocated by Slurm to job 7"
+    (slot,) = slots(Snapshot(0.0, (given,)), (), {})
+    assert (slot.idle, slot.used) == (False, expected)
+
+
 def best(verdicts: Sequence[Availability], asked: Requirement) -> tuple[Gpu, ...]:
     """What the only request in the queue gets."""
     seen = slots(Snapshot(0.0, tuple(verdict.gpu for verdict in verdicts)), verdicts)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import GpulseError
-from gpulse.store.lines import AppendedFile, LineFile, replaced
+from gpulse.store.lines import AppendedFile, LineFile, open_foreign, replaced
 
 
 @pytest.fixture
@@ -176,3 +176,17 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
     with replaced("/dev/null") as file:
         file.write(b"text")
     assert Path("/dev/null").is_char_device()
+
+
+def test_only_a_plain_file_of_others_is_opened(tmp_path: Path) -> None:
+    plain, link, pipe = tmp_path / "plain", tmp_path / "link", tmp_path / "pipe"
+    plain.write_text("text")
+    link.symlink_to(plain)
+    os.mkfifo(pipe)
+    opened = open_foreign(str(plain))
+    assert opened is not None
+    handle, status = opened
+    assert (os.read(handle, 10), status.st_uid) == (b"text", os.getuid())
+    os.close(handle)
+    for wrong in (link, pipe, tmp_path, tmp_path / "missing", "a\0b"):
+        assert open_foreign(str(wrong)) is None

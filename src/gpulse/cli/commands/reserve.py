@@ -21,7 +21,7 @@ _DAY = 86400.0
 
 def run(arguments: Arguments) -> int:
     """Reserve GPUs, or make a reservation longer."""
-    from ...present.queue import reserved_text
+    from ...present.queue import reserved_text, still_used_text
 
     if arguments.length is None:
         raise UsageError("reserve: for how long?", "Write it as gpulse reserve 2 --for 8h.")
@@ -34,6 +34,9 @@ def run(arguments: Arguments) -> int:
     entry, view = _chosen(arguments, count)
     _write(entry)
     sys.stdout.write(f"{reserved_text(entry, view.names, time.time())}\n")
+    used = {view.names.get(slot.uuid, slot.uuid): slot.used for slot in view.slots if slot.uuid in entry.gpus}
+    if arguments.start is None and any(used.values()):
+        sys.stderr.write(f"gpulse: {still_used_text(used)}\n")
     return 0
 
 
