@@ -28,7 +28,7 @@ from pathlib import Path
 
 from gpulse.remote.fleet import Fleet
 from gpulse.remote.prometheus import PrometheusFeed
-from gpulse.remote.urls import Url
+from gpulse.remote.settings import Url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

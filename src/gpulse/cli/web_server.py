@@ -10,6 +10,7 @@ from ..errors import GpulseError, UsageError
 from ..model.select import Wanted
 from ..plugins import missing_extra
 from ..settings.table import DETAILS, PORT, REMOTE_WRITE, parse_header, parse_label
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,15 +38,18 @@ def need_the_extra(verb: str = "serve") -> None:
             raise missing_extra(f"`gpulse {verb}`", error.name or name, "serve") from None
 
 
-class Place:
+class Place(Value):
     """Where the server listens: its host names, its URL, and whether only this machine can reach it."""
 
-    def __init__(self, address: str, names: list[str], private: bool, unix: bool = False) -> None:
-        self.address = address
-        self.names = names
-        self.private = private
-        self.unix = unix
-        self.link = "" if unix else address
+    address: str
+    names: list[str]
+    private: bool
+    unix: bool = False
+
+    @property
+    def link(self) -> str:
+        """The address of the page."""
+        return "" if self.unix else self.address
 
 
 def listen(arguments: Arguments, usual: int = PORT) -> tuple[socket.socket, Place]:
@@ -276,8 +280,7 @@ def _details(names: Sequence[str]) -> tuple[str, ...]:
 
 def _receiver(settings: Mapping[str, Any]) -> Receiver:
     """Return where to send; raises GpulseError if an address, a file or a combination is wrong."""
-    from ..remote.settings import read_secret
-    from ..remote.urls import Url
+    from ..remote.settings import Url, read_secret
     from ..surfaces.exporter.remote_write import Receiver
 
     Url(settings["url"])

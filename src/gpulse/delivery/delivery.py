@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from ..analysis.alerts import Notice
 
@@ -37,18 +38,22 @@ class Delivery(QueueWorker):
 
     `delivered`, `failed` and `dropped` count messages; the first failure is reported to `say`. `rules` names the rules it is
     for, all when empty; without `clears` only the start of an alert is delivered. Of more than `limit` messages in an hour the rest is
-    counted, and the next one says how many; 0 is no limit. `stopping` is set when it must give up.
+    counted, and the next one says how many; 0 is no limit. `host` is this machine and `link` its page, for messages. `stopping` is
+    set when it must give up.
     """
 
     name = "delivery"
     kinds: tuple[str, ...] = ("fire", "clear", "repeat", "test")
     refresh = 0.0  # seconds after which it is told of all that is active, 0 for never
 
-    def __init__(self, rules: Iterable[str] = (), clears: bool = True, limit: int = 0) -> None:
+    def __init__(
+        self, rules: Iterable[str] = (), clears: bool = True, limit: int = LIMIT, host: str = "", link: str = ""
+    ) -> None:
         super().__init__(self.name, _WAITING)
         self._rules = frozenset(rules)
         self._clears = clears
         self._limit = limit
+        self._host, self._link = host, link
         self._sent: deque[float] = deque()
         self._held = 0
         self.delivered = 0
@@ -108,7 +113,7 @@ class Bell(Delivery):
     name = "bell"
 
     def __init__(self, terminal: str = "/dev/tty", rules: Iterable[str] = ()) -> None:
-        super().__init__(rules, clears=False)
+        super().__init__(rules, clears=False, limit=0)
         self._terminal = terminal
 
     @property
@@ -135,7 +140,7 @@ class Callback(Delivery):
 
     def __init__(self, function: Callable[[Notice], None], name: str = "page", rules: Iterable[str] = ()) -> None:
         self.name = name
-        super().__init__(rules)
+        super().__init__(rules, limit=0)
         self._function = function
 
     def deliver(self, notice: Notice) -> None:
@@ -155,22 +160,11 @@ class Command(Delivery):
     name = "command"
 
     def __init__(
-        self,
-        run: Sequence[str],
-        *,
-        host: str = "",
-        link: str = "",
-        timeout: float = _TIMEOUT,
-        rules: Iterable[str] = (),
-        clears: bool = True,
-        limit: int = LIMIT,
-        clock: SystemClock | None = None,
+        self, run: Sequence[str], *, timeout: float = _TIMEOUT, clock: SystemClock | None = None, **common: Any
     ) -> None:
-        super().__init__(rules, clears, limit)
-        self._link = link
+        super().__init__(**common)
         self._clock = clock or SystemClock()
         self._run_this = list(run)
-        self._host = host
         self._timeout = timeout
 
     @property

@@ -9,11 +9,11 @@ import threading
 from ..errors import ConfigError
 from ..present.alerts import notice_lines, notice_title
 from ..present.text import clean
-from .delivery import LIMIT, Delivery, Failed, run_program
+from .delivery import Delivery, Failed, run_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from email.message import EmailMessage
     from typing import Any
 
@@ -108,22 +108,10 @@ class Mail(Delivery):
 
     name = "mail"
 
-    def __init__(
-        self,
-        mailer: Mailer,
-        to: Sequence[str],
-        *,
-        host: str = "",
-        link: str = "",
-        rules: Iterable[str] = (),
-        clears: bool = True,
-        limit: int = LIMIT,
-    ) -> None:
-        super().__init__(rules, clears, limit)
+    def __init__(self, mailer: Mailer, to: Sequence[str], **common: Any) -> None:
+        super().__init__(**common)
         self._mailer = mailer
         self._to = list(to)
-        self._host = host
-        self._link = link
 
     @property
     def place(self) -> str:

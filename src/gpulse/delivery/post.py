@@ -10,11 +10,12 @@ import time
 from ..model.event import owner_of
 from ..present.alerts import alert_advice, alert_facts, alert_link, alert_plain, alert_text, notice_lines, notice_title
 from ..present.text import clean
-from .delivery import LIMIT, Delivery, Failed
+from ..value import Value
+from .delivery import Delivery, Failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, TypeAlias
 
     from ..analysis.alerts import Notice, Transition
@@ -25,17 +26,14 @@ if TYPE_CHECKING:
 _LONGEST_DETAIL = 200
 
 
-class Answer:
+class Answer(Value):
     """What came of a POST: `why` it failed, empty if it did not; whether to try `again`, and `after` how many seconds
     if the other side names them; and the `detail` it gave, one line of untrusted text."""
 
-    __slots__ = ("after", "again", "detail", "why")
-
-    def __init__(self, why: str = "", again: bool = False, after: float | None = None, detail: str = "") -> None:
-        self.why = why
-        self.again = again
-        self.after = after
-        self.detail = detail
+    why: str = ""
+    again: bool = False
+    after: float | None = None
+    detail: str = ""
 
 
 class Poster:
@@ -131,27 +129,21 @@ class Webhook(Delivery):
         shape: str = "json",
         headers: Mapping[str, str] | None = None,
         *,
-        host: str = "",
-        link: str = "",
         key: str = "",
         timeout: float = _TIMEOUT,
         retries: int = _RETRIES,
         backoff: float = _BACKOFF,
-        rules: Iterable[str] = (),
-        clears: bool = True,
-        limit: int = LIMIT,
+        **common: Any,
     ) -> None:
         manages = shape in ("alertmanager", "pagerduty")  # these keep state, and limit messages themselves
-        super().__init__(rules, clears, 0 if manages else limit)
+        super().__init__(**common | ({"limit": 0} if manages else {}))
         self._url, self._key = _endpoint(url, shape, key)
         self._shape = SHAPES[shape]
-        self._link = link
         if shape == "alertmanager":
             self.kinds, self.refresh = ("fire", "clear", "refresh", "test"), _REFRESH
         elif shape == "pagerduty":
             self.kinds = (*self.kinds, "ack")
         self._headers = {"Content-Type": "application/json", "User-Agent": "gpulse", **(headers or {})}
-        self._host = host
         self._poster = Poster(self._url, timeout)
         self._retries = retries
         self._backoff = backoff

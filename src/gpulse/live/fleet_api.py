@@ -13,7 +13,7 @@ from ..model.fleet import FleetSnapshot
 from ..present.concerns import product
 from ..present.text import clean
 from ..present.words import label, owners, short_name, silence
-from ..remote.urls import Refused
+from ..remote.settings import Refused
 from ..units import parse_size
 from .api import Question, stretch
 from .parameters import Parameter, Refusal, choice, count, text, timestamp

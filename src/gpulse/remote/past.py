@@ -9,14 +9,14 @@ import re
 from ..analysis.fleet_usage import KEYS, UNKNOWN, FleetUsage, share_byte
 from ..model.catalog import GPU_METRICS
 from ..present.exposition import series_name
-from .urls import Refused
+from .settings import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any, Protocol, TypeAlias
 
-    from .urls import Url
+    from .settings import Url
 
     Values: TypeAlias = list[float | None]
 

@@ -27,7 +27,7 @@ from .past import (
     job_label,
     matcher,
 )
-from .urls import Refused, why_refused
+from .settings import Refused, why_refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .fleet import Fleet
-    from .urls import Url
+    from .settings import Url
 
 _IDENTITIES_EVERY = 10  # refreshes between two queries for names of GPUs, which hardly ever change
 # One query each, so that the answers of 8,000 GPUs are never all in memory: 3 MB for each key.

@@ -10,7 +10,8 @@ from ..analysis.alerts.rule import duration, size
 from ..errors import ConfigError, GpulseError
 from ..model.select import did_you_mean
 from ..model.snapshot import Check
-from ..store.config import config_path, key_lines, read_config
+from ..store.config import config_path, key_lines, machine_path, read_config, read_machine_config
+from ..value import Value
 from .table import ENVIRONMENT, TABLES, toml
 
 TYPE_CHECKING = False
@@ -22,18 +23,12 @@ if TYPE_CHECKING:
     from .table import Setting
 
 
-class Effective:
+class Effective(Value):
     """A setting with its value and where that comes from: `origin` is default, file or environment."""
 
-    __slots__ = ("origin", "setting", "value")
-
-    def __init__(self, setting: Setting, value: Any, origin: str) -> None:
-        self.setting = setting
-        self.value = value
-        self.origin = origin
-
-    def __repr__(self) -> str:
-        return f"<Effective {self.setting.name} = {self.value!r} ({self.origin})>"
+    setting: Setting
+    value: Any
+    origin: str
 
 
 def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Effective]:
@@ -53,7 +48,6 @@ def effective(table: str, file: Mapping[str, Any], environ: Mapping[str, str]) -
 def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None = None) -> Tariff:
     """Return the prices in force, those `given` before all others; raise ConfigError if the settings are wrong."""
     from ..model.serving import Tariff
-    from ..store.config import config_path, read_config
 
     path = config_path(environ)
     prices = {**chosen("cost", read_config(path), environ, path), **(given or {})}
@@ -62,9 +56,6 @@ def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None 
 
 def mail_settings(environ: Mapping[str, str]) -> dict[str, Any]:
     """Return how mail is sent: [mail] of the machine's settings, those of the user before them; raise ConfigError if they are wrong."""
-    from ..store.config import config_path, read_config, read_machine_config
-    from ..store.config_path import machine_path
-
     path, machine = config_path(environ), machine_path(environ)
     of_machine = chosen("mail", read_machine_config(environ), {}, machine)
     return {**of_machine, **chosen("mail", read_config(path), environ, path)}

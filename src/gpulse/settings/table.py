@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import UsageError
+from ..errors import GpulseError, UsageError
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..model.when import Hours
@@ -11,10 +11,11 @@ from ..serving.settings import parse_address, parse_token_file
 from ..sources.privacy import COMMANDS, USERS
 from ..store.claims import parse_share
 from ..units import parse_duration, parse_size
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
     from typing import Any, Literal, TypeAlias
 
     Kind: TypeAlias = Literal["text", "flag", "integer", "number", "words", "file or flag"]
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _YES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-class Setting:
+class Setting(Value):
     """One setting of a table of the file, or with an empty `table` one that only the environment or an option sets.
 
     `choices` are the words it takes, `what` is what one of them is called. A list may be `empty` or not. `default` is what it is
@@ -31,45 +32,25 @@ class Setting:
     `example` is what the template of the file shows for a setting without a default. `form` raises for a word that is wrong.
     """
 
-    __slots__ = (
-        "choices", "default", "empty", "environ", "example", "flag", "form", "help", "high", "key", "kind", "low", "otherwise",
-        "table", "what",
-    )  # fmt: skip
+    table: str
+    key: str
+    kind: Kind
+    default: Any
+    help: str
+    flag: str = ""
+    environ: str = ""
+    choices: Sequence[str] = ()
+    what: str = "value"
+    low: float = 0.0
+    high: float = float("inf")
+    empty: bool = False
+    example: Any = None
+    otherwise: str = ""
+    form: Callable[[str], object] | None = None
 
-    def __init__(
-        self,
-        table: str,
-        key: str,
-        kind: Kind,
-        default: Any,
-        help: str,
-        *,
-        flag: str = "",
-        environ: str = "",
-        choices: Iterable[str] = (),
-        what: str = "value",
-        low: float = 0.0,
-        high: float = float("inf"),
-        empty: bool = False,
-        example: Any = None,
-        otherwise: str = "",
-        form: Callable[[str], object] | None = None,
-    ) -> None:
-        self.form = form
-        self.table = table
-        self.key = key
-        self.kind = kind
-        self.default = default
-        self.help = help
-        self.flag = flag or f"--{key.replace('_', '-')}"
-        self.environ = environ or f"GPULSE_{table}_{key}".upper()
-        self.choices = tuple(choices)
-        self.what = what
-        self.low = low
-        self.high = high
-        self.empty = empty
-        self.example = example
-        self.otherwise = otherwise
+    def __post_init__(self) -> None:
+        self.flag = self.flag or f"--{self.key.replace('_', '-')}"
+        self.environ = self.environ or f"GPULSE_{self.table}_{self.key}".upper()
 
     @property
     def name(self) -> str:
@@ -141,8 +122,6 @@ class Setting:
 
     def _malformed(self, word: str) -> str:
         """Return what is wrong with a word that has to have a form, or an empty text."""
-        from ..errors import GpulseError
-
         try:
             if self.form is not None:
                 self.form(word)
@@ -155,9 +134,6 @@ class Setting:
 
         hint = did_you_mean(value, self.choices) if isinstance(value, str) else ""
         return f"unknown {self.what} {shown(value)}{hint}."
-
-    def __repr__(self) -> str:
-        return f"<Setting {self.name}>"
 
 
 def parse_label(word: str) -> tuple[str, str]:

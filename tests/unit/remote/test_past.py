@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from gpulse.remote.past import PrometheusClient, PrometheusPast, UrlPast, granted
-from gpulse.remote.urls import Refused, Url
+from gpulse.remote.settings import Refused, Url
 from gpulse.sources.slurm import granted_gpus
 
 TIMES = [1000.0, 1060.0, 1120.0]

@@ -8,9 +8,8 @@ import pytest
 
 from gpulse.errors import GpulseError
 from gpulse.remote.prometheus import PrometheusFeed
-from gpulse.remote.settings import fleet_path, read_feeds
+from gpulse.remote.settings import Url, UrlFeed, fleet_path, read_feeds
 from gpulse.remote.ssh import SshFeed
-from gpulse.remote.urls import Url, UrlFeed
 
 EXAMPLE = (Path(__file__).parents[3] / "docs/fleet.md").read_text().partition("```toml\n")[2].partition("```")[0]
 

@@ -16,8 +16,8 @@ from gpulse.errors import GpulseError
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.stacks import Frame, Stack
 from gpulse.sources import py_spy
-from gpulse.supervision import code_watch
-from gpulse.supervision.code_watch import CodeWatch, with_call
+from gpulse.supervision import watch as supervision_watch
+from gpulse.supervision.watch import CodeWatch, with_call
 
 TRAIN = Frame("/home/ada/train.py", 12, "train")
 METRIC = Frame("/home/ada/train.py", 30, "metric")
@@ -45,8 +45,8 @@ class ScriptedRecorder:
 
 @pytest.fixture(autouse=True)
 def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_watch, "StackRecorder", ScriptedRecorder)
-    monkeypatch.setattr(code_watch, "program", lambda: "py-spy")
+    monkeypatch.setattr(supervision_watch, "StackRecorder", ScriptedRecorder)
+    monkeypatch.setattr(supervision_watch, "program", lambda: "py-spy")
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_the_program_itself_is_read_where_processes_on_gpus_cannot_be_told(pid: 
 
 
 def test_no_more_processes_are_read_than_can_be_afforded(pid: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_watch, "check_own", lambda pid: None)
+    monkeypatch.setattr(supervision_watch, "check_own", lambda pid: None)
     watch = CodeWatch(pid)
     watch.add(1000.0, [gpu(pid, 50.0)], range(100, 200))
     assert len(recorder(watch).followed) == 8
@@ -168,7 +168,7 @@ def test_without_py_spy_nothing_is_read_and_a_sentence_says_so(pid: int, monkeyp
     def missing() -> str:
         raise py_spy.StacksUnavailable("py-spy is not installed.", "Install it.")
 
-    monkeypatch.setattr(code_watch, "program", missing)
+    monkeypatch.setattr(supervision_watch, "program", missing)
     watch = CodeWatch(pid)
     watch.add(1000.0, [gpu(pid, 50.0)], {pid})
     assert (recorder(watch).followed, watch.stop()) == ({}, [])

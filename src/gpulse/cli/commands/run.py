@@ -100,8 +100,7 @@ def _watch(
     arguments: Arguments, pid: int, uuids: list[str] | None, recording: RecordingFile | None, stacks: bool
 ) -> CommandWatch:
     from ...monitor.messages import Request
-    from ...supervision.code_watch import CodeWatch
-    from ...supervision.watch import CommandWatch
+    from ...supervision.watch import CodeWatch, CommandWatch
 
     request = Request(
         pid=pid,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
     from ...model.verdict import Concern, Diagnosis
     from ...monitor.presence import Presence
-    from ...supervision.code_watch import CodeWatch
+    from ...supervision.watch import CodeWatch
 
 _WATCHED = 30.0  # seconds
 _INTERVAL = 0.25
@@ -81,7 +81,7 @@ def _code(arguments: Arguments, pid: int | None) -> CodeWatch | None:
         or source_name(arguments).startswith("replay:")
     ):
         return None
-    from ...supervision.code_watch import CodeWatch
+    from ...supervision.watch import CodeWatch
 
     return CodeWatch(pid)
 

@@ -24,8 +24,7 @@ from traitlets import Bool, Float, Unicode
 
 from ...errors import GpulseError
 from ...live.api import LARGEST_DECISION, QUESTIONS, decide
-from ...live.clients import StreamClient, StreamClients
-from ...live.machine import LiveMachine, MachineSettings
+from ...live.machine import LiveMachine, MachineSettings, StreamClient, StreamClients
 from ...live.parameters import Parameter, Refusal, count, read, timestamp
 from ...live.wire import compact
 from ...store.cell_log import CellSpan

@@ -11,7 +11,7 @@ import os
 
 from starlette.responses import Response
 
-from ...live.clients import StreamClient, StreamClients
+from ...live.machine import StreamClient, StreamClients
 from ...live.parameters import Refusal
 from ...live.wire import compact
 from .access import is_loopback

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from gpulse.live import clients as streaming
-from gpulse.live.clients import LAG
+from gpulse.live import machine as streaming
 from gpulse.live.hub import Hub
+from gpulse.live.machine import LAG
 from gpulse.surfaces.web.answers import MOST, Streams
 from tests.unit.live.test_hub import events_of
 from tests.unit.surfaces.web.asking import START, app_of, ask, hub_of, sample, scope_of
