@@ -97,6 +97,36 @@ class Ending:
 TABLES = ("csv", "parquet")
 
 
+class StatusLine:
+    """A line on standard error, redrawn at most every `every` seconds and first `after` some; none if not `live`.
+
+    It is erased when the object is forgotten, if not before.
+    """
+
+    def __init__(self, live: bool, every: float, after: float = 0.0) -> None:
+        from time import monotonic
+
+        self._clock = monotonic
+        self._every = every
+        self._due = monotonic() + after if live else float("inf")
+        self._drawn = False
+
+    def show(self, text: Callable[[], str]) -> None:
+        """Draw a text, which is asked for only if it is time to."""
+        if (now := self._clock()) >= self._due:
+            self._due, self._drawn = now + self._every, True
+            sys.stderr.write(f"\r{text()}\x1b[K")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Erase the line."""
+        if self._drawn:
+            self._drawn = False
+            sys.stderr.write("\r\x1b[K")
+
+    __del__ = clear
+
+
 def write_table(table: RecordedTable, form: str, output: str | None, private: bool = True) -> None:
     """Write a table to a file, or as CSV to standard output."""
     if form == "csv":

@@ -241,7 +241,7 @@ class Exports:
         from ..store.spool import Spool
         from ..surfaces.exporter.remote_write import RemoteWrite
 
-        settings = _defaults() | dict(self._remote)
+        settings = {key: setting.default for key, setting in REMOTE_WRITE.items()} | dict(self._remote)
         receiver = _receiver(settings)
         if not receiver.private and (settings["user"] or settings["token_file"]):
             self._say(f"the password or token for {receiver.name} is sent unencrypted; use https.")
@@ -318,10 +318,6 @@ def _certificates(path: str | None) -> str | None:
             f"remote write: ca_file {path} cannot be read ({error.strerror or error});", "name a PEM file."
         ) from None
     return path
-
-
-def _defaults() -> dict[str, Any]:
-    return {key: setting.default for key, setting in REMOTE_WRITE.items()}
 
 
 def _folder(settings: Mapping[str, Any], history: str | None = None) -> str:

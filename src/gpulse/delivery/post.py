@@ -209,7 +209,8 @@ def slack_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any
 def discord_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any]:
     """Return an embed; nobody is mentioned, whatever a process is called."""
     embed: dict[str, Any] = {"title": _unmarked(f"{_sign(notice)} {notice_title(notice, host)}")[:256]}
-    embed |= {"description": _unmarked("\n".join(_more(notice)))[:4000], "color": _color(notice)}
+    color = _GREEN if notice.ends else _COLORS[_severity(notice)]
+    embed |= {"description": _unmarked("\n".join(_more(notice)))[:4000], "color": color}
     embed |= {"url": alert_link(notice.alerts[0], link)} if link else {}
     return {"username": "gpulse", "embeds": [embed], "allowed_mentions": {"parse": []}}
 
@@ -302,10 +303,6 @@ def _severity(notice: Notice) -> str:
 
 def _sign(notice: Notice) -> str:
     return "✅" if notice.ends else _SIGNS[_severity(notice)]
-
-
-def _color(notice: Notice) -> int:
-    return _GREEN if notice.ends else _COLORS[_severity(notice)]
 
 
 def _unmarked(text: str) -> str:

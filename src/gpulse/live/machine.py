@@ -4,25 +4,26 @@ event loop: each at its own place in what the hub keeps, all woken at once."""
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
+from contextlib import ExitStack
 
 from ..errors import GpulseError
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
-from ..store.history import HistoryBusy, HistoryError, Recorder
+from ..store.history import HistoryBusy
 from ..value import Value
 from . import wire
 from .api import ApiRequest
 from .hub import Hub, wanted
 from .parameters import Refusal
-from .past import Past
+from .past import open_history
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ..delivery.alerts import Alerts
+    from ..store.history import HistoryError, Recorder
     from .wire import StreamLog
 
 SHORTEST = 0.25  # seconds; the shortest interval that clients can ask for
@@ -59,7 +60,7 @@ class LiveMachine:
         self._clients: dict[object, float] = {}
         self._sampler: Sampler | None = None
         self._recorder: Recorder | None = None
-        self._temporary: str | None = None
+        self._ends = ExitStack()
         self._closed = False
 
     @property
@@ -81,6 +82,7 @@ class LiveMachine:
                 try:
                     self._asked = self._opened()
                 except GpulseError as error:
+                    self._ends.close()
                     raise Refusal(503, str(error), {"retry-after": "10"}) from None
             return self._asked
 
@@ -105,22 +107,8 @@ class LiveMachine:
         """Stop sampling and close everything; returns soon even if the driver hangs. Safe to call twice."""
         with self._lock:
             self._closed = True
-            asked, self._asked = self._asked, None
-        if asked is None:
-            return
-        asked.hub.close()
-        if asked.hub.alerts is not None:
-            asked.hub.alerts.close(0.0)
-        if self._recorder is not None:
-            self._recorder.close(1.0)
-        if asked.past is not None:
-            asked.past.close()
-        if self._sampler is not None:
-            self._sampler.close()
-        if self._temporary is not None:
-            import shutil
-
-            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._asked = None
+        self._ends.close()
 
     def _pace(self) -> None:
         if (hub := self.hub) is not None:
@@ -137,7 +125,11 @@ class LiveMachine:
         settings = self.settings
         sampler = Sampler(make_source(settings.source), wanted()).open()
         self._sampler = sampler
-        past = self._history(sampler.source.machine.real)
+        self._ends.callback(sampler.close)
+        past = None
+        if settings.history is not None:
+            history, real = settings.history or None, sampler.source.machine.real
+            self._recorder, past = open_history(history, real, self._ends, self._unwritten)
         user = settings.user
         hub = Hub(
             sampler,
@@ -148,32 +140,18 @@ class LiveMachine:
             alerts=settings.alerts(None if past is None else past.path),
             failed=lambda error: settings.failed(f"a sample failed: {error!r}"),
         )
+        if hub.alerts is not None:
+            self._ends.callback(hub.alerts.close, 0.0)
+        self._ends.callback(hub.close)
         hub.idle_interval = settings.idle_interval if past else None  # of whoever writes the history
         sampler.settle()
         hub.start()
         hub.pace(self._interval())
         return ApiRequest(hub, past)
 
-    def _history(self, real: bool) -> Past | None:
-        """Open the history, a temporary one if the machine is not this computer."""
-        settings = self.settings
-        if settings.history is None:
-            return None
-        path = settings.history or None
-        if path is None and not real:
-            import tempfile
-
-            self._temporary = tempfile.mkdtemp(prefix="gpulse-")
-            path = os.path.join(self._temporary, "history.db")
-        try:
-            self._recorder = Recorder(path)
-            path = self._recorder.path
-        except HistoryBusy:
-            pass  # another program writes it; it is only read here
-        except HistoryError as error:
-            settings.failed(f"no history is kept: {error}")
-            return None
-        return Past(path)
+    def _unwritten(self, error: HistoryError) -> None:
+        if not isinstance(error, HistoryBusy):  # one that another program writes is only read here
+            self.settings.failed(f"no history is kept: {error}")
 
 
 LAG = 64  # samples a client may be behind before its stream ends; it comes back with Last-Event-ID and is given them again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import contextmanager
 
@@ -11,7 +12,7 @@ from ..analysis.diagnosis.running import WINDOW
 from ..model.snapshot import Cadence
 from ..present.events import event_style, event_text
 from ..present.verdicts import QUIET, verdict_row
-from ..store.history import HistoryError, HistoryReader
+from ..store.history import HistoryBusy, HistoryError, HistoryReader, Recorder
 from ..store.history.columns import SERVING
 from . import wire
 from .parameters import Refusal
@@ -19,7 +20,8 @@ from .wire import compact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from contextlib import ExitStack
     from typing import Any
 
     from ..model.event import Event
@@ -30,6 +32,32 @@ HOST = "host."  # before the metrics of the machine
 SERVER = "serving."  # before those of model servers
 _MOST_VALUES = 300_000  # points of all series of one answer: 10 MB of text
 _MOST_EVENTS = 2000
+
+
+def open_history(
+    path: str | None, real: bool, ends: ExitStack, told: Callable[[HistoryError], None]
+) -> tuple[Recorder | None, Past | None]:
+    """Open a history to write and to ask, which `ends` closes; a machine that is not this computer has a temporary one by default.
+
+    `told` is given the error if it cannot be written: one that another process writes already is only read.
+    """
+    if path is None and not real:
+        import tempfile
+
+        folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="gpulse-", ignore_cleanup_errors=True))
+        path = os.path.join(folder, "history.db")
+    recorder: Recorder | None = None
+    try:
+        recorder = Recorder(path)
+        ends.callback(recorder.close, 1.0)
+        path = recorder.path
+    except HistoryError as error:
+        told(error)
+        if not isinstance(error, HistoryBusy):
+            return None, None
+    past = Past(path)
+    ends.callback(past.close)
+    return recorder, past
 
 
 class Past:

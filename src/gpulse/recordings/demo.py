@@ -49,7 +49,7 @@ def write_recording(path: str, now: float, seconds: float = 180.0, interval: flo
     from ..model.codec import to_line
 
     with open(path, "w", encoding="utf-8") as file:
-        for snapshot in _samples(now, seconds, interval):
+        for snapshot in simulated_samples(now, seconds, interval):
             file.write(to_line(snapshot) + "\n")
 
 
@@ -83,7 +83,7 @@ def night(now: float) -> Iterator[Snapshot]:
     """Yield the samples of the night that ends now."""
     start = now - HOURS * 3600.0
     held: Gpu | None = None  # GPU 5 when it last had a process
-    for snapshot in _samples(now, HOURS * 3600.0, _EVERY):
+    for snapshot in simulated_samples(now, HOURS * 3600.0, _EVERY):
         hour = (snapshot.time - start) / 3600.0
         gpus = list(snapshot.gpus)
         if hour < _SWEEP_ENDS:
@@ -109,9 +109,12 @@ def _lost(gpu: Gpu, since: float) -> Gpu:
     return Gpu(known | {"xid_last": 79.0}, gaps, state="lost", since=since)
 
 
-def _samples(now: float, seconds: float, interval: float) -> Iterator[Snapshot]:
+def simulated_samples(
+    now: float, seconds: float, interval: float, wanted: Wanted = _WANTED, mixed: bool = False
+) -> Iterator[Snapshot]:
+    """Yield the last seconds of the simulated machine, without waiting."""
     clock = ManualClock(now - seconds)
-    sampler = Sampler(SimulatedSource(clock=clock.monotonic), _WANTED, clock=clock).open()
+    sampler = Sampler(SimulatedSource(clock=clock.monotonic, mixed=mixed), wanted, clock=clock).open()
     try:
         while clock.now() < now:
             yield sampler.read()

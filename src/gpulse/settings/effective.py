@@ -95,7 +95,6 @@ def chosen(table: str, file: Mapping[str, Any], environ: Mapping[str, str], path
 
 
 _KNOWN = (*TABLES, "alerts")
-_LISTED = ", ".join(_KNOWN)
 
 
 def mistakes(path: str, environ: Mapping[str, str], alerts: Callable[[Any], object] = rules_from) -> list[str]:
@@ -107,7 +106,9 @@ def mistakes(path: str, environ: Mapping[str, str], alerts: Callable[[Any], obje
         file = read_config(path)
     except ConfigError as error:
         return [str(error)]
-    found = [_sentence(path, key, _no_table(key)) for key in file if key not in _KNOWN]
+    tables = f"; the tables are {', '.join(_KNOWN)}"
+    unknown = {key: f"unknown table{did_you_mean(key, _KNOWN) or tables}." for key in file if key not in _KNOWN}
+    found = [_sentence(path, key, text) for key, text in unknown.items()]
     for table in TABLES:
         for where, sentence in complaints(table, file, environ):
             found.append(f"{where}: {sentence}" if where.isupper() else _sentence(path, where, sentence))
@@ -141,10 +142,6 @@ def line_of(path: str, name: str) -> str:
 
 def _sentence(path: str, name: str, what: str) -> str:
     return f"{path}{line_of(path, name)}: {name}: {what}"
-
-
-def _no_table(key: str) -> str:
-    return f"unknown table{did_you_mean(key, _KNOWN) or f'; the tables are {_LISTED}'}."
 
 
 def _alert_line(path: str, file: Mapping[str, Any], message: str) -> str:

@@ -10,7 +10,6 @@ from functools import cache
 from ..value import Value
 from .claims import claims_folder, try_lock
 from .claims import user_name as user_name
-from .lines import open_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,6 +251,8 @@ def _read(path: str, folder: str) -> Entry | None:
 
     A file that others can write proves nothing, nor one that was written for another folder and moved here.
     """
+    from .lines import open_foreign  # without a queue, a glance does not pay for it
+
     if (opened := open_foreign(path)) is None:
         return None
     handle, status = opened

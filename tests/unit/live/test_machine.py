@@ -124,8 +124,9 @@ def test_only_the_users_own_command_lines_are_shown(machine: Callable[..., LiveM
 
 def test_a_closed_machine_refuses_requests(machine: Callable[..., LiveMachine]) -> None:
     watched = machine(history="")
-    watched.open()
-    folder = Path(watched._temporary or "")
+    past = watched.open().past
+    assert past is not None
+    folder = Path(past.path or "").parent
     assert folder.is_dir()
     watched.close()
     watched.close()

@@ -56,20 +56,13 @@ def _file(arguments: Arguments) -> AlertFile:
 def _simulated(arguments: Arguments) -> AlertFile:
     """Return the alerts of the simulated machine after half an hour, in memory: what is decided about them is gone afterwards."""
     from ...analysis.alerts import Desk, RuleSet, TellingPolicy, rules_from
-    from ...sampling.clock import ManualClock
-    from ...sampling.sampler import Sampler
-    from ...sources.simulated.source import SimulatedSource
+    from ...recordings.demo import simulated_samples
     from ...store.alert_file import AlertFile
 
-    clock = ManualClock(time.time() - _WATCHED)
-    book, desk, file = RuleSet(rules_from(_table())), Desk(TellingPolicy(0.0)), AlertFile()
-    source = SimulatedSource(clock=clock.monotonic, mixed=source_name(arguments) == "demo:mixed")
-    sampler = Sampler(source, book.wanted, clock=clock).open()
-    for _ in range(int(_WATCHED / _STEP)):
-        snapshot = sampler.read()
-        desk.take(book.observe(snapshot), book.active, snapshot.time)
-        clock.sleep(_STEP)
-    sampler.close()
+    rules, desk, file = RuleSet(rules_from(_table())), Desk(TellingPolicy(0.0)), AlertFile()
+    mixed = source_name(arguments) == "demo:mixed"
+    for snapshot in simulated_samples(time.time(), _WATCHED, _STEP, rules.wanted, mixed):
+        desk.take(rules.observe(snapshot), rules.active, snapshot.time)
     file.save(desk.to_plain())
     return file
 

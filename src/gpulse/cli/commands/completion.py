@@ -56,10 +56,6 @@ def values(option: Option) -> tuple[str, ...]:
     return option.complete if isinstance(option.complete, tuple) else _WORDS[option.complete]
 
 
-def _flags(verb: Verb) -> list[str]:
-    return [flag for option in verb.options if not option.positional for flag in option.flags]
-
-
 def _cases(verbs: list[Verb]) -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the values offered after each flag, for all verbs."""
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -81,7 +77,8 @@ def _bash(verbs: list[Verb]) -> str:
     lines += ["  esac", '  case "$verb" in']
     for verb in verbs:
         arguments = [word for option in verb.options if option.positional for word in values(option)]
-        offered = [*_flags(verb), *arguments, *(VERBS if verb.name == "status" else ())]
+        own = [flag for option in verb.options if not option.positional for flag in option.flags]
+        offered = [*own, *arguments, *(VERBS if verb.name == "status" else ())]
         lines.append(f'    {verb.name}) COMPREPLY=($(compgen -W "{" ".join(offered)}" -- "$word"));;')
     lines += ["  esac", "}", "complete -o default -F _gpulse gpulse", ""]
     return "\n".join(lines)

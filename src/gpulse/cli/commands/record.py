@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from ...errors import GpulseError, UsageError
 from ...units import duration_text, parse_duration, parse_size, size_text
 from ..options import COMMON, Arguments, Option, Verb, seconds, some_words, whole
-from ..output import Ending
+from ..output import Ending, StatusLine
 from ..session import open_sampler, source_name
 
 TYPE_CHECKING = False
@@ -133,8 +134,6 @@ def _without_processes(snapshot: Snapshot) -> Snapshot:
 
 def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     """Record this machine's history; raise HistoryBusy if another process already does."""
-    import os
-
     from ...analysis.alerts.rule_set import MachineWatch
     from ...analysis.diagnosis.running import LiveDiagnosis
     from ...present.verdicts import verdict_event
@@ -175,6 +174,7 @@ def _to_stdout(sampler: Sampler, arguments: Arguments) -> None:
 
 
 def _to_files(sampler: Sampler, arguments: Arguments) -> None:
+    from ...present.theme import capable
     from ...store.recorder import Rotation
 
     size, span = arguments.rotate or (None, None)
@@ -189,18 +189,25 @@ def _to_files(sampler: Sampler, arguments: Arguments) -> None:
         private=bool(arguments.processes),
     )
     begun = sampler.clock.monotonic()
-    progress = _Progress(begun)
+    progress = StatusLine(capable(sys.stderr, os.environ), _PROGRESS)
+
+    def passed() -> float:
+        return sampler.clock.monotonic() - begun
+
+    def text() -> str:
+        return f"{files.count} samples  {size_text(files.size)}  {duration_text(passed())}  Ctrl-C to stop"
+
     full = False
     try:
         with Ending() as ending:
             for snapshot in ending.until_told(_samples(sampler, arguments)):
                 if full := not files.write(snapshot):
                     break
-                progress.show(files, sampler.clock.monotonic())
+                progress.show(text)
     finally:
         files.close()
         progress.clear()
-    said = [_summary(files, sampler.clock.monotonic() - begun)]
+    said = [_summary(files, passed())]
     said += [f"{sampler.missed} skipped because sampling took longer than the interval"] if sampler.missed else []
     said += [f"stopped at --max-size {size_text(arguments.max_size)}"] if full else []
     sys.stderr.write(f"gpulse: {'; '.join(said)}.\n")
@@ -209,32 +216,6 @@ def _to_files(sampler: Sampler, arguments: Arguments) -> None:
 def _summary(files: Rotation, passed: float) -> str:
     samples = "1 sample" if files.count == 1 else f"{files.count} samples"
     return f"{samples} in {duration_text(round(passed))}, {size_text(files.size)}, {files.path}"
-
-
-class _Progress:
-    """A progress line, updated in place on a terminal and omitted elsewhere."""
-
-    def __init__(self, begun: float) -> None:
-        import os
-
-        from ...present.theme import capable
-
-        self._begun = begun
-        self._due = 0.0 if capable(sys.stderr, os.environ) else float("inf")
-        self._drawn = False
-
-    def show(self, files: Rotation, now: float) -> None:
-        """Draw the progress, at most every half second."""
-        if now >= self._due:
-            self._due, self._drawn = now + _PROGRESS, True
-            text = f"{files.count} samples  {size_text(files.size)}  {duration_text(now - self._begun)}  Ctrl-C to stop"
-            sys.stderr.write(f"\r{text}\x1b[K")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Erase the line."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
 
 
 def _turn(text: str) -> tuple[float | None, float | None]:

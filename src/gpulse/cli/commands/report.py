@@ -8,7 +8,7 @@ import sys
 from ...errors import UsageError
 from ...units import parse_duration
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words
-from ..output import COST, TABLES, say_damaged, tariff_of, write_table
+from ..output import COST, TABLES, StatusLine, say_damaged, tariff_of, write_table
 from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
@@ -184,7 +184,13 @@ def _moments(
         moments = remembered(span.start, span.end)
     elif path is None:
         start, end, _ = _period(arguments)
-        moments = remembered(start, end, told=_ReadingProgress())
+        line = StatusLine(sys.stderr.isatty(), 0.2, _WONDER)
+
+        def told(part: float) -> None:
+            if part < 1.0:
+                line.show(lambda: f"gpulse: reading the history: {100 * part:.0f} %")
+
+        moments = remembered(start, end, told=told)
         limits = limits if arguments.since is not None else (None, None)
     else:
         moments = recorded(path, damaged)
@@ -206,29 +212,6 @@ def _period(arguments: Arguments) -> tuple[float, float, str]:
         return now - parse_duration(arguments.since), now, f"the last {arguments.since}"
     start, end = stretch(None, getattr(arguments, "from"), arguments.to)
     return start, end, period_text(start, end)
-
-
-class _ReadingProgress:
-    """Writes to a terminal on standard error how much has been read, from the moment on at which somebody might wonder."""
-
-    def __init__(self) -> None:
-        import time
-
-        self._clock = time.monotonic
-        self._next = self._clock() + _WONDER if sys.stderr.isatty() else float("inf")
-        self._shown = False
-
-    def __call__(self, part: float) -> None:
-        if part >= 1.0 or self._clock() < self._next:
-            return
-        self._next = self._clock() + 0.2
-        self._shown = True
-        sys.stderr.write(f"\rgpulse: reading the history: {100 * part:.0f} %\x1b[K")
-        sys.stderr.flush()
-
-    def __del__(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
 
 
 def _job_number(text: str) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...settings.table import Setting
-    from ...store.history import Recorder
+    from ...store.history import HistoryError
     from ..web_server import Place
 
 # a setting of the file or the environment gives way to any of these options
@@ -121,6 +121,7 @@ def _serve(
 
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
+    from ...live.past import open_history
     from ...monitor.training_rules import where_stuck
     from ...surfaces.web.server import make_app
 
@@ -138,8 +139,11 @@ def _serve(
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)
         sampler.settle()
-        recorder, past = _history(arguments, sampler.source.machine.real, ends)
-        _resume(alerts, past, sampler.source.machine.real, ends)
+        real = sampler.source.machine.real
+        recorder, past = (
+            (None, None) if arguments.no_history else open_history(arguments.history, real, ends, _unwritten)
+        )
+        _resume(alerts, past, real, ends)
         hub = Hub(
             sampler,
             arguments.interval,
@@ -154,31 +158,12 @@ def _serve(
         serve_until_stopped(arguments, ends, hub, app, listening, place, token)
 
 
-def _history(arguments: Arguments, real: bool, ends: Any) -> tuple[Recorder | None, Past | None]:
-    """Return the history's recorder and reader; a machine that is not this computer has a temporary history."""
-    from ...live.past import Past
-    from ...store.history import HistoryBusy, HistoryError, Recorder
-
-    if arguments.no_history:
-        return None, None
-    path = arguments.history
-    if path is None and not real:
-        import tempfile
-
-        path = os.path.join(ends.enter_context(tempfile.TemporaryDirectory(prefix="gpulse-")), "history.db")
-    recorder: Recorder | None = None
-    try:
-        recorder = Recorder(path)
-        ends.callback(recorder.close, 1.0)
-        path = recorder.path
-    except HistoryBusy as error:
-        say(f"{error.holder} already records the history; this server only reads it.")
-    except HistoryError as error:
+def _unwritten(error: HistoryError) -> None:
+    """Say why this server does not write the history."""
+    if holder := getattr(error, "holder", ""):
+        say(f"{holder} already records the history; this server only reads it.")
+    else:
         say(f"not recording a history: {error}")
-        return None, None
-    past = Past(path)
-    ends.callback(past.close)
-    return recorder, past
 
 
 def _resume(alerts: Alerts, past: Past | None, real: bool, ends: Any) -> None:
