@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from ..errors import UsageError
 from ..units import parse_size
 from .options import Option, seconds, whole
+from .output import say
+from .session import open_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,14 +44,10 @@ def wait_for(
     from ..analysis.waiting import Waiting, allotted
     from ..model.catalog import Gpu
     from ..present.queue import hold_text, place_text
-    from ..sampling.sampler import Sampler
-    from ..sources.registry import make_source
-    from .session import source_name
 
     waits = arguments.wait or arguments.timeout is not None
     wait = (float("inf") if arguments.timeout is None else arguments.timeout) if waits else 0.0
-    # read all GPUs regardless of --gpu: indices in CUDA_VISIBLE_DEVICES count all of them
-    sampler = Sampler(make_source(source_name(arguments)), WANTED, clock=clock).open()
+    sampler = open_whole(arguments, WANTED, clock)  # indices in CUDA_VISIBLE_DEVICES count all GPUs
     try:
         if not quiet:
             _doubt([Gpu(device.identity) for device in sampler.source.devices])
@@ -61,13 +58,12 @@ def wait_for(
         def tell(error: NoFreeGpu) -> None:
             first, *reasons = error.message.rstrip().splitlines()
             place = place_text(waiting.turn, len(waiting.turns), time.time())
-            say("\n".join([f"gpulse: waiting: {first}", *reasons, f"  {place}; `gpulse queue` shows who waits"]))
+            say("\n".join([f"waiting: {first}", *reasons, f"  {place}; `gpulse queue` shows who waits"]))
 
         if waiting.policy.ignored and not quiet:
-            say(f"gpulse: {waiting.policy.ignored}")
-        if quiet:
-            return *waiting.seek(sampler, arguments.gpu, arguments.window, wait), waiting.place
-        return *waiting.seek(sampler, arguments.gpu, arguments.window, wait, tell), waiting.place
+            say(waiting.policy.ignored)
+        told = (lambda error: None) if quiet else tell
+        return *waiting.seek(sampler, arguments.gpu, arguments.window, wait, told), waiting.place
     finally:
         sampler.close()
 
@@ -77,18 +73,9 @@ def _doubt(gpus: Sequence[Gpu]) -> None:
 
     if "CUDA_VISIBLE_DEVICES" in os.environ and not order_is_certain(gpus, os.environ):
         say(
-            "gpulse: indices in CUDA_VISIBLE_DEVICES are read in PCI bus order, but CUDA uses that order only with "
+            "indices in CUDA_VISIBLE_DEVICES are read in PCI bus order, but CUDA uses that order only with "
             "CUDA_DEVICE_ORDER=PCI_BUS_ID."
         )
-
-
-def say(text: str) -> None:
-    """Write a line to stderr; ignore a closed stderr."""
-    try:
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
-    except OSError:
-        pass
 
 
 def number_of_gpus(option: str, example: str) -> Callable[[str], int]:

@@ -159,6 +159,15 @@ def write_lines(lines: Iterable[str], path: str | None, private: bool = True) ->
         file.close()
 
 
+def say(text: str, head: str = "gpulse: ") -> None:
+    """Write a message to standard error; a closed one is no error."""
+    try:
+        sys.stderr.write(f"{head}{text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
 def write_json(plain: object, indent: int = 2) -> int:
     """Print plain data as JSON; return the exit code of a verb that has answered."""
     import json

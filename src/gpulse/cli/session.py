@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from ..model.select import Wanted
     from ..present.theme import Theme
+    from ..sampling.clock import SystemClock
     from ..sampling.sampler import Sampler
     from ..surfaces.top.state import ScreenSettings, State
     from .options import Arguments
@@ -83,6 +84,14 @@ def theme_of(arguments: Arguments, stream: TextIO) -> Theme:
     # the settings file is not read for output without colors
     name = arguments.theme or (saved_theme(environ) if colors_of(stream, arguments.color, environ) else "auto")
     return theme_for(stream, arguments.color, environ, name)
+
+
+def open_whole(arguments: Arguments, wanted: Wanted, clock: SystemClock | None = None) -> Sampler:
+    """Return an open sampler for all GPUs of the source, whatever --gpu says; the caller closes it."""
+    from ..sampling.sampler import Sampler
+    from ..sources.registry import make_source
+
+    return Sampler(make_source(source_name(arguments)), wanted, clock=clock).open()
 
 
 def terminal_of(arguments: Arguments) -> tuple[Theme, int]:

@@ -11,6 +11,7 @@ from ..model.select import Wanted
 from ..plugins import missing_extra
 from ..settings.table import DETAILS, PORT, REMOTE_WRITE, parse_header, parse_label
 from ..value import Value
+from .output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,15 +155,6 @@ def _announcement(arguments: Arguments, place: Place, token: str | None, name: s
         yield f"the token is {token}"
     else:
         yield f"{name}: {place.address}?token={token}"
-
-
-def say(text: str) -> None:
-    """Write a message to standard error."""
-    try:
-        sys.stderr.write(f"gpulse: {text}\n")
-        sys.stderr.flush()
-    except OSError:
-        pass  # stderr is closed
 
 
 def remove(path: str) -> None:

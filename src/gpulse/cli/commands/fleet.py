@@ -10,9 +10,9 @@ from ...settings.table import PORT
 from ...units import parse_size
 from ..main import load
 from ..options import COLOR, DEMO_FLEET, HELP, THEME, Arguments, Option, Verb, parse, seconds, some_words, whole, words
-from ..output import COST, tariff_of
+from ..output import COST, say, tariff_of
 from ..session import show_screen, terminal_of, theme_of
-from ..web_server import check_base_path, listen, need_the_extra, say, serve_until_stopped, share_heaps, token_in_force
+from ..web_server import check_base_path, listen, need_the_extra, serve_until_stopped, share_heaps, token_in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

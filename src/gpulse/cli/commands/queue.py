@@ -8,7 +8,7 @@ import sys
 from ...errors import SourceUnavailable, UsageError
 from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb
 from ..output import write_json
-from ..session import source_name
+from ..session import open_whole, source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,17 +41,14 @@ def run(arguments: Arguments) -> int:
 def _view(arguments: Arguments) -> QueueView:
     """Return the queue; it is shown without a driver, too, but then nobody knows when GPUs are free."""
     from ...analysis.free import WANTED
-    from ...sampling.sampler import Sampler
-    from ...sources.registry import make_source
     from ...surfaces.queue import queue_view
 
-    name = source_name(arguments)
     try:
-        sampler = Sampler(make_source(name), WANTED).open()
+        sampler = open_whole(arguments, WANTED)
     except SourceUnavailable:
         return queue_view(None)
     try:
-        return queue_view(sampler, demo=name.startswith("demo"))
+        return queue_view(sampler, demo=source_name(arguments).startswith("demo"))
     finally:
         sampler.close()
 

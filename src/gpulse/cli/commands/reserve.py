@@ -9,7 +9,7 @@ import time
 from ...errors import GpulseError, UsageError
 from ..free import number_of_gpus
 from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, seconds
-from ..session import source_name
+from ..session import open_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,15 +46,12 @@ def _chosen(arguments: Arguments, count: int) -> tuple[Entry, QueueView]:
     from ...analysis.turns import reservable
     from ...model.select import choose_gpus
     from ...present.queue import hold_text
-    from ...sampling.sampler import Sampler
-    from ...sources.registry import make_source
     from ...store.queue import new_entry
     from ...surfaces.queue import queue_view
 
     now = time.time()
     begins = now if arguments.start is None else _moment(arguments.start, now)
-    # read all GPUs regardless of --gpu: others may wait for any of them
-    sampler = Sampler(make_source(source_name(arguments)), WANTED).open()
+    sampler = open_whole(arguments, WANTED)  # others may wait for any GPU
     try:
         view = queue_view(sampler)
         gpus = sampler.identities()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from ...errors import GpulseError, RecordingError, UsageError
-from ..free import FREE, number_of_gpus, say, wait_for
+from ..free import FREE, number_of_gpus, wait_for
 from ..options import DEMO, GPU, HELP, SOURCE, STACKS, Arguments, Option, Verb, seconds
-from ..output import COST, tariff_of
+from ..output import COST, say, tariff_of
 from ..session import source_name
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ def _watch(
         if recording is not None:
             recording.write(sample.snapshot)
 
-    tell = None if arguments.quiet else (lambda text: say(f"gpulse: {text}"))
+    tell = None if arguments.quiet else say
     return CommandWatch(request, record, CodeWatch(pid) if stacks else None, tell)
 
 
@@ -186,7 +186,7 @@ def _tell(
         )
         lines += [f"  {text}" for text in [compared_text(kept)] if text]
     if not arguments.quiet:
-        say("\n".join(lines))
+        say("\n".join(lines), head="")
 
 
 def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) -> str:

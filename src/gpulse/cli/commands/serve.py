@@ -7,6 +7,7 @@ import os
 from ...errors import UsageError
 from ...settings.table import PORT, REMOTE_WRITE, SERVE
 from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, seconds, whole, words
+from ..output import say
 from ..session import open_sampler
 from ..web_server import (
     Exports,
@@ -14,7 +15,6 @@ from ..web_server import (
     listen,
     need_the_extra,
     remove,
-    say,
     serve_until_stopped,
     share_heaps,
     token_in_force,

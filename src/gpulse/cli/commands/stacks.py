@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ...errors import UsageError
-from ..options import COLOR, DEMO_REFUSED, HELP, JSON, THEME, Arguments, Option, Verb, refuse_demo
+from ..options import COLOR, DEMO_REFUSED, HELP, JSON, THEME, Arguments, Option, Verb, refuse_demo, whole
 from ..output import write_json
 from ..session import terminal_of
 
@@ -21,7 +20,7 @@ def run(arguments: Arguments) -> int:
     from ...sources.processes import LinuxMachine
     from ...sources.py_spy import StacksUnavailable, check_own, read_stacks
 
-    pid = _pid(arguments.pid)
+    pid = whole("stacks", 1, 10**15, "a process id", "write it as gpulse stacks 4242.")(arguments.pid or "")
     machine = LinuxMachine()
     found: dict[int, list[Stack]] = {}
     problems: dict[int, StacksUnavailable] = {}
@@ -38,12 +37,6 @@ def run(arguments: Arguments) -> int:
         raise problems[pid]
     _print(arguments, found, {one: str(problem) for one, problem in problems.items()}, machine)
     return 0
-
-
-def _pid(text: str) -> int:
-    if not text or not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"stacks: {text or ''!r} is not a process id;", "write it as gpulse stacks 4242.")
-    return int(text)
 
 
 def _print(

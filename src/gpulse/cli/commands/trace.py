@@ -72,9 +72,7 @@ def _pid(text: str | None) -> int:
     from ...monitor.presence import folder_of, presences
 
     if text is not None:
-        if not text.isdecimal() or not 0 < int(text) < 1 << 31:
-            raise UsageError(f"trace: {text!r} is not a process id;", "write it as gpulse trace 4242.")
-        return int(text)
+        return whole("trace", 1, (1 << 31) - 1, "a process id", "write it as gpulse trace 4242.")(text)
     there = {pid: one for pid, one in presences().items() if folder_of(pid) is not None}
     if len(there) == 1:
         return next(iter(there))

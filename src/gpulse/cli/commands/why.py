@@ -8,7 +8,7 @@ import sys
 from ...errors import UsageError
 from ...units import parse_duration
 from ..main import load
-from ..options import COMMON, STACKS, Arguments, Option, Verb, parse, seconds
+from ..options import COMMON, STACKS, Arguments, Option, Verb, parse, seconds, whole
 from ..output import Ending, write_json
 from ..session import open_sampler, source_name, terminal_of, theme_of
 
@@ -38,7 +38,7 @@ def run(arguments: Arguments) -> int:
 
     if arguments.fleet:
         return _fleet(arguments)
-    pid = _pid(arguments.pid)
+    pid = arguments.pid
     if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
         raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
     running = RunningDiagnosis()
@@ -194,16 +194,6 @@ def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snaps
             yield one.replace(gpus=gpus)
 
 
-def _pid(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(
-            f"why: {text!r} is not a process id;", "write it as gpulse why 4242, or name GPUs with --gpu 0."
-        )
-    return int(text)
-
-
 def _about(diagnosis: Diagnosis, pid: int, users: dict[str | None, set[int]]) -> Diagnosis:
     """Return the verdicts of the GPUs used by a process or one of its children."""
     from ...model.verdict import Diagnosis
@@ -272,6 +262,7 @@ VERB = Verb(
     "why",
     (
         Option("pid", value="[PID]",
+               parse=whole("why", 1, 10**15, "a process id", "write it as gpulse why 4242, or name GPUs with --gpu 0."),
                help="Only explain the GPUs used by this process or its children, and name the lines of code that keep them waiting"),
         Option("--for", value="TIME", parse=seconds("--for", 2, 86400),
                help="How long to sample; with replay:FILE, how much of the recording to read (default: 30s; replay: all)"),
