@@ -142,4 +142,4 @@ def test_a_reservation_begins_at_the_next_such_time(text: str, hours: float, mon
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     noon = 1_794_744_000.0
-    assert reserve._moment(text, noon) == noon + hours * 3600.0
+    assert reserve._begins(text, noon) == noon + hours * 3600.0

@@ -10,14 +10,13 @@ from .options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import FrameType
     from typing import Any
 
     from ..model.serving import Tariff
     from ..model.snapshot import Snapshot
     from ..store.lines import LineFile
-    from ..surfaces.history.exports import RecordedTable
     from .options import Arguments
 
 
@@ -127,12 +126,33 @@ class StatusLine:
     __del__ = clear
 
 
-def write_table(table: RecordedTable, form: str, output: str | None, private: bool = True) -> None:
-    """Write a table to a file, or as CSV to standard output."""
+def export_samples(
+    name: str,
+    samples: Callable[[list[int]], Iterator[Snapshot]],
+    form: str,
+    output: str | None,
+    metrics: Sequence[str] = (),
+    private: bool = True,
+) -> int:
+    """Write samples as a table to a file, or as CSV to standard output; say which damaged lines of `name` were left out.
+
+    `samples` is called for each pass over them, with a list to which it adds the numbers of damaged lines.
+    """
+    from ..surfaces.history.exports import RecordedTable
+
+    damaged: list[int] = []
+
+    def read() -> Iterator[Snapshot]:
+        damaged.clear()
+        return samples(damaged)
+
+    table = RecordedTable(name, read, metrics)
     if form == "csv":
         write_lines([*table.csv_lines()], output, private)
-        return
-    write_columns(table.columns, output, "run", private)
+    else:
+        write_columns(table.columns, output, "run", private)
+    say_damaged(name, damaged)
+    return 0
 
 
 def write_columns(columns: Callable[[], Mapping[str, Any]], output: str | None, name: str, private: bool = True) -> int:

@@ -54,7 +54,7 @@ class Alerts:
         self.rules = tuple(rule.name for rule in rules)
         self._say = say
         self._said: set[str] = set()
-        self._book = RuleSet(rules, self._rule_failed, explain)
+        self._rule_set = RuleSet(rules, self._rule_failed, explain)
         self._desk = Desk(policy_from(table))
         self._recent: deque[Transition] = deque(maxlen=_RECENT)
         host = os.uname().nodename if host is None else host
@@ -73,12 +73,12 @@ class Alerts:
     @property
     def wanted(self) -> Wanted:
         """What the rules have to be shown."""
-        return self._book.wanted
+        return self._rule_set.wanted
 
     @property
     def active(self) -> tuple[Transition, ...]:
         """The alerts that last, oldest first."""
-        return self._book.active
+        return self._rule_set.active
 
     @property
     def recent(self) -> tuple[Transition, ...]:
@@ -95,12 +95,12 @@ class Alerts:
         now = snapshot.time
         if self._file.changed:
             self._guarded(lambda: self._read_decisions(now))
-        turned = self._book.observe(snapshot)
+        turned = self._rule_set.observe(snapshot)
         self._recent.extend(turned)
         for transition in turned if self._log is not None else ():
             assert self._log is not None
             self._log.put(Notice(transition.state, now, (transition,)))
-        self._send(self._desk.take(turned, self._book.active, now))
+        self._send(self._desk.take(turned, self._rule_set.active, now))
         self._refresh(now)
         if self._desk.changed:
             self._desk.changed = False
@@ -173,7 +173,7 @@ class Alerts:
         self._file.own()
         document = self._file.read()
         rows = document.get("active")
-        strange = self._book.resume(self._desk.restore(rows if isinstance(rows, list) else ()))
+        strange = self._rule_set.resume(self._desk.restore(rows if isinstance(rows, list) else ()))
         self._desk.forget(strange)
         self._read_decisions(time.time())
 

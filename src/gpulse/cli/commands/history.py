@@ -7,7 +7,7 @@ import sys
 
 from ...errors import UsageError
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words, whole
-from ..output import COST, say_damaged, tariff_of, write_columns, write_lines, write_table
+from ..output import COST, export_samples, tariff_of, write_columns, write_lines
 from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def _verify(arguments: Arguments) -> int:
 def _export(arguments: Arguments) -> int:
     """Write the samples of a recording as a table."""
     from ...model.when import stretch
-    from ...surfaces.history.exports import RecordedTable, samples_of
+    from ...surfaces.history.exports import samples_of
 
     if arguments.format not in ("csv", "parquet"):
         raise UsageError(
@@ -84,15 +84,11 @@ def _export(arguments: Arguments) -> int:
     start = end = None
     if arguments.since or arguments.start or arguments.end:
         start, end = stretch(arguments.since, arguments.start, arguments.end)
-    damaged: list[int] = []
 
-    def samples() -> Iterator[Snapshot]:
-        damaged.clear()
+    def samples(damaged: list[int]) -> Iterator[Snapshot]:
         return samples_of(arguments.file, start, end, arguments.gpu or (), os.environ, damaged)
 
-    write_table(RecordedTable(arguments.file, samples, arguments.metrics or ()), arguments.format, arguments.output)
-    say_damaged(arguments.file, damaged)
-    return 0
+    return export_samples(arguments.file, samples, arguments.format, arguments.output, arguments.metrics or ())
 
 
 def _say_which(path: str) -> None:

@@ -8,7 +8,7 @@ import sys
 from ...errors import UsageError
 from ...units import parse_duration
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words
-from ..output import COST, TABLES, StatusLine, say_damaged, tariff_of, write_table
+from ..output import COST, TABLES, StatusLine, export_samples, say_damaged, tariff_of
 from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
@@ -33,6 +33,8 @@ def run(arguments: Arguments) -> int:
     form = arguments.format or _form_for(arguments.output if to_file else None)
     _check(arguments)
     kept = _kept(arguments)
+    if arguments.compare and form in (*TABLES, PERFETTO):
+        raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
     if form in TABLES:
         return _export(arguments, form, arguments.output if to_file else None)
     if form == PERFETTO:
@@ -102,20 +104,12 @@ def _form_for(output: str | None) -> str:
 
 def _export(arguments: Arguments, form: str, output: str | None) -> int:
     """Write the samples themselves, one row per sample and GPU."""
-    from ...surfaces.history.exports import RecordedTable
-
-    if arguments.compare:
-        raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
     path = arguments.files[0] if arguments.files else None
-    damaged: list[int] = []
 
-    def samples() -> Iterator[Snapshot]:
-        damaged.clear()
-        return (moment.snapshot for moment in _moments(arguments, path, damaged))
+    def samples(damaged: list[int]) -> Iterator[Snapshot]:
+        return (moment.snapshot for moment in _recorded_samples(arguments, path, damaged))
 
-    write_table(RecordedTable(path or "the history", samples), form, output, private=not arguments.share)
-    say_damaged(path or "the history", damaged)
-    return 0
+    return export_samples(path or "the history", samples, form, output, private=not arguments.share)
 
 
 def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> int:
@@ -124,12 +118,10 @@ def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> in
     from ...surfaces.report.perfetto import perfetto
     from ...surfaces.report.writing import save
 
-    if arguments.compare:
-        raise UsageError("report: two recordings cannot be compared as perfetto;", "use html, markdown or json.")
     path = arguments.files[0] if arguments.files else None
     traces = arguments.trace or [one for one in (kept.list("traces") if kept else ()) if os.path.exists(str(one))]
     damaged: list[int] = []
-    text = "".join(perfetto(_moments(arguments, path, damaged), traces))
+    text = "".join(perfetto(_recorded_samples(arguments, path, damaged), traces))
     say_damaged(path or "the history", damaged)
     if output is None:
         sys.stdout.write(text)
@@ -155,7 +147,7 @@ def _read(arguments: Arguments, path: str | None) -> Run:
 
     damaged: list[int] = []
     span = _job(arguments)
-    moments = _moments(arguments, path, damaged, span)
+    moments = _recorded_samples(arguments, path, damaged, span)
     name = os.path.basename(title_of(path)) if path is not None else _period(arguments)[2]
     run = account(moments, name if span is None else span.title)
     run.job = span
@@ -172,7 +164,7 @@ def _job(arguments: Arguments) -> JobSpan | None:
     return job_span(arguments.job, arguments.gpu or ()) if arguments.job else None
 
 
-def _moments(
+def _recorded_samples(
     arguments: Arguments, path: str | None, damaged: list[int], span: JobSpan | None = None
 ) -> Iterator[RecordedSample]:
     """Yield the samples that were asked for; the numbers of damaged lines are added to `damaged`."""

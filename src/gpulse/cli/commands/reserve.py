@@ -50,7 +50,7 @@ def _chosen(arguments: Arguments, count: int) -> tuple[Entry, QueueView]:
     from ...surfaces.queue import queue_view
 
     now = time.time()
-    begins = now if arguments.start is None else _moment(arguments.start, now)
+    begins = now if arguments.start is None else _begins(arguments.start, now)
     sampler = open_whole(arguments, WANTED)  # others may wait for any GPU
     try:
         view = queue_view(sampler)
@@ -117,7 +117,7 @@ def _write(entry: Entry) -> None:
     changed(lambda: reserve(entry), entry)
 
 
-def _moment(text: str, now: float) -> float:
+def _begins(text: str, now: float) -> float:
     """Read when a reservation begins: 18:00, a date, or a duration from now on."""
     from ...model.when import parse_when
     from ...units import parse_duration

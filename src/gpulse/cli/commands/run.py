@@ -40,8 +40,8 @@ def run(arguments: Arguments) -> int:
     from ...store.runs import runs_folder
     from ...supervision.child import BlockedSignals, Child, end_like, started_with
 
-    held = BlockedSignals()
-    gpus, claims, place = _take(arguments, held) if arguments.gpus is not None else ([], [], None)
+    signals = BlockedSignals()
+    gpus, claims, place = _take(arguments, signals) if arguments.gpus is not None else ([], [], None)
     environ = started_with()
     if gpus:
         from ...model.select import selection
@@ -59,7 +59,7 @@ def run(arguments: Arguments) -> int:
     if run_id is not None:
         environ[PART_OF] = run_id
     # start it before anything that takes time
-    child = Child(arguments.command, environ, held, readable=stacks and only_ancestors())
+    child = Child(arguments.command, environ, signals, readable=stacks and only_ancestors())
     record = None if run_id is None else _record(arguments, run_id, child.pid)
     watch = None
     if recording is not None or not arguments.quiet:
@@ -203,7 +203,7 @@ def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) 
             os.unlink(path)
 
 
-def _take(arguments: Arguments, held: BlockedSignals) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
+def _take(arguments: Arguments, signals: BlockedSignals) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
     """Return free GPUs and the claims on them; with --wait, wait for them in the queue. Raises NoFreeGpu with the reasons."""
     from ...analysis.free import Requirement
     from ...sources.secrets import mask
@@ -212,7 +212,7 @@ def _take(arguments: Arguments, held: BlockedSignals) -> tuple[list[Gpu], list[C
     asked = Requirement(arguments.gpus, arguments.free_memory, arguments.utilization, arguments.share)
     shortest, longest = past_lengths(mask(arguments.command), os.getcwd())
     return wait_for(
-        asked, arguments, verb="run", claims=True, quiet=arguments.quiet, clock=held,
+        asked, arguments, verb="run", claims=True, quiet=arguments.quiet, clock=signals,
         program=os.path.basename(arguments.command[0]), shortest=shortest, longest=longest,
     )  # fmt: skip
 
