@@ -88,6 +88,15 @@ def missing_extra(user: str, package: str, extra: str) -> GpulseError:
     return GpulseError(f"{user} needs {package};", f"run {extra_command(extra)}")
 
 
+def need_extra(user: str, extra: str, *modules: str) -> None:
+    """Raise the error of `user` if one of these modules, which the named extra installs, cannot be loaded."""
+    for name in modules:
+        try:
+            __import__(name)
+        except ImportError as error:
+            raise missing_extra(user, error.name or name, extra) from None
+
+
 def extra_command(extra: str) -> str:
     """Return the shell command that installs the packages of one of gpulse's extras."""
     return install_command(*_requirements(extra))

@@ -8,7 +8,6 @@ import sys
 
 from ..errors import GpulseError, UsageError
 from ..model.select import Wanted
-from ..plugins import missing_extra
 from ..settings.table import DETAILS, PORT, REMOTE_WRITE, parse_header, parse_label
 from ..value import Value
 from .output import say
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     from .options import Arguments
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
-
-
-def need_the_extra(verb: str = "serve") -> None:
-    """Raise GpulseError if the libraries of the server are not installed."""
-    for name in ("starlette", "uvicorn"):
-        try:
-            __import__(name)
-        except ImportError as error:
-            raise missing_extra(f"`gpulse {verb}`", error.name or name, "serve") from None
 
 
 class Place(Value):
@@ -144,25 +134,12 @@ def _announcement(arguments: Arguments, place: Place, token: str | None, name: s
         say("authentication is disabled: anyone who can connect sees all processes and their owners.")
     elif not place.private and not arguments.cert:
         say("the token is sent unencrypted; use --cert, or a reverse proxy with TLS.")
-    if place.unix:
-        yield f"{name}: {place.address}"
-    if token is None or arguments.token_file:
-        if not place.unix:
-            yield f"{name}: {place.address}"
-        if token is not None:
-            yield f"the token is in {arguments.token_file}"
-    elif place.unix:
-        yield f"the token is {token}"
-    else:
-        yield f"{name}: {place.address}?token={token}"
-
-
-def remove(path: str) -> None:
-    """Remove a socket's file."""
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # already removed
+    told = token if token is not None and not arguments.token_file else ""
+    yield f"{name}: {place.address}{f'?token={told}' if told and not place.unix else ''}"
+    if told and place.unix:
+        yield f"the token is {told}"
+    elif token is not None and not told:
+        yield f"the token is in {arguments.token_file}"
 
 
 def check_base_path(text: str) -> str:

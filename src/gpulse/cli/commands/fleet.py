@@ -6,13 +6,14 @@ import os
 import sys
 
 from ...errors import SourceUnavailable, UsageError
+from ...plugins import need_extra
 from ...settings.table import PORT
 from ...units import parse_size
 from ..main import load
 from ..options import COLOR, DEMO_FLEET, HELP, THEME, Arguments, Option, Verb, parse, seconds, some_words, whole, words
 from ..output import COST, say, tariff_of
 from ..session import show_screen, terminal_of, theme_of
-from ..web_server import check_base_path, listen, need_the_extra, serve_until_stopped, share_heaps, token_in_force
+from ..web_server import check_base_path, listen, serve_until_stopped, share_heaps, token_in_force
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def run(arguments: Arguments) -> int:
 
 def _serve(arguments: Arguments) -> int:
     """Serve the page of the fleet until stopped."""
-    need_the_extra("fleet serve")
+    need_extra("`gpulse fleet serve`", "serve", "starlette", "uvicorn")
     from contextlib import ExitStack
     from functools import partial
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from ...plugins import missing_extra
+from ...plugins import need_extra
 from ..options import DEMO, HELP, SOURCE, Arguments, Option, Verb
 from ..session import source_name
 
 
 def run(arguments: Arguments) -> int:
     """Serve until the client closes standard input."""
-    try:
-        __import__("mcp.server")
-    except ImportError as error:
-        raise missing_extra("`gpulse mcp`", error.name or "mcp", "mcp") from None
+    need_extra("`gpulse mcp`", "mcp", "mcp.server")
     from ...surfaces.mcp import Tools, serve
 
     if sys.stdin.isatty():

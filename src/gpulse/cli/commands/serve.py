@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ...errors import UsageError
+from ...plugins import need_extra
 from ...settings.table import PORT, REMOTE_WRITE, SERVE
 from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, seconds, whole, words
 from ..output import say
@@ -13,8 +14,6 @@ from ..web_server import (
     Exports,
     check_base_path,
     listen,
-    need_the_extra,
-    remove,
     serve_until_stopped,
     share_heaps,
     token_in_force,
@@ -47,9 +46,10 @@ _GIVES_WAY = {
 
 def run(arguments: Arguments) -> int:
     """Serve until stopped."""
-    need_the_extra()
+    need_extra("`gpulse serve`", "serve", "starlette", "uvicorn")
     from ...settings.effective import chosen
     from ...store.config import config_path, read_config
+    from ...store.lines import remove
 
     path = config_path(os.environ)
     tables = read_config(path)

@@ -26,14 +26,10 @@ def run(arguments: Arguments) -> int:
 
 
 def _install(path: str, text: str, arguments: Arguments) -> int:
-    from ...plugins import missing_extra
+    from ...plugins import need_extra
     from ...surfaces.fleet.deploy import install
 
-    try:
-        __import__("uvicorn")
-        __import__("starlette")
-    except ImportError as error:
-        raise missing_extra("the service", error.name or "uvicorn", "serve") from None
+    need_extra("the service", "serve", "uvicorn", "starlette")
     sys.stdout.flush()
     if not arguments.yes and not _agreed(path):
         return 1
