@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from ..analysis.turns import latest_end
-from ..sources.privacy import privacy_in_force
 from ..units import duration_text, size_text
 from .cells import DASH, when_text
 from .text import aligned, clean, fit, width
@@ -35,6 +34,8 @@ def hold_text(entry: Entry, now: float) -> str:
         return f"{held_text(entry.user, entry.until, now)}{reason}"
     end = latest_end(entry, now)
     until = "" if end is None else f" until about {when_text(end, now)}"
+    from ..sources.privacy import privacy_in_force
+
     hidden = privacy_in_force(os.environ).hides_name(entry.uid)
     program = f" ({clean(entry.program)})" if entry.program and not hidden else ""
     share = f" with {size_text(entry.memory)}" if entry.share and entry.memory is not None else ""
