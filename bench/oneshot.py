@@ -1,9 +1,14 @@
-"""One sample from the shell: wall time of whole commands, every tool once a round."""
+"""One sample from the shell: wall time of whole commands, every tool once a round.
+
+`python -m bench.oneshot` prints single samples of 64 GPUs, each command in turn; run it as `chrt -r 10 python -m bench.oneshot` on a
+machine that has other work.
+"""
 
 from __future__ import annotations
 
 import os
 import pty
+import resource
 import subprocess
 import time
 from statistics import median
@@ -25,6 +30,14 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "nvitop -1": [str(BIN / "nvitop"), "-1"],
     "gpustat": [str(BIN / "gpustat")],
+}
+MANY: dict[str, list[str]] = {
+    "import pynvml; nvmlInit()": COMMANDS["import pynvml; nvmlInit()"],
+    "gpulse": [str(BIN / "gpulse")],
+    "gpulse --no-activity": [str(BIN / "gpulse"), "--no-activity"],
+    "gpulse -c, two columns": [str(BIN / "gpulse"), "-c", "utilization,memory_used"],
+    "gpulse --json": [str(BIN / "gpulse"), "--json"],
+    "gpulse --json=gpustat": [str(BIN / "gpulse"), "--json=gpustat"],
 }
 FIRST = "gpulse, first picture on a terminal"
 BEFORE = "gpulse, GPUs without activity counters"
@@ -73,3 +86,33 @@ def table(rounds: int = 15) -> list[str]:
         for name, taken in sorted(times.items(), key=lambda entry: median(entry[1]))
     ]
     return [f"| command | wall ms, median (minimum) of {rounds} | x `{BASE}` |", "| --- | --- | --- |", *rows]
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
+def many_gpus(rounds: int = 6) -> list[str]:
+    """Return the Markdown table of one run: 64 GPUs, a process on each, the latencies of an H200."""
+    walls: dict[str, list[float]] = {name: [] for name in MANY}
+    cpus: dict[str, list[float]] = {name: [] for name in MANY}
+    with machine("fleet64", 64, 64) as env:
+        for _ in range(rounds):
+            for name, command in MANY.items():
+                before = _cpu()
+                walls[name].append(wall(command, env))
+                cpus[name].append(_cpu() - before)
+    base = min(walls[BASE])
+    rows = [
+        f"| `{name}` | {min(walls[name]):.0f} | {min(walls[name]) / base:.1f} | {min(cpus[name]):.0f} |"
+        for name in MANY
+    ]
+    return [f"| command | wall ms, minimum of {rounds} | x `{BASE}` | CPU ms |", "| --- | --- | --- | --- |", *rows]
+
+
+if __name__ == "__main__":
+    from bench.machine import install
+
+    install()
+    print("\n".join(many_gpus()))

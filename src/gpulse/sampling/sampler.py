@@ -92,21 +92,21 @@ class Sampler:
             raise DriverTimeout(f"{self.source.name}: {self.source.late[0]}", self.source.late[1])
         if isinstance(results["source"], Exception):
             raise results["source"]
-        devices = self._devices()
+        devices, jobs = self._devices(), self._version_jobs()
         if primed and self._plan.activity:
-            start = [((at, "activity"), prime_job(device, self._plan.activity, early=True)) for at, device in devices]
-            self._threads.run(start)
-        self._ask_versions()
-        self._threads.run([(position, device.attach) for position, device in devices])
+            keys = self._plan.activity
+            jobs = [*(((at, "activity"), prime_job(device, keys, early=True)) for at, device in devices), *jobs]
+        # all in one run, so that a GPU that hangs at all of them costs its time once
+        self._threads.run([*jobs, *((position, device.attach) for position, device in devices)])
         for position, _ in devices:
             self._threads.blame((position, "activity"), position)
         return self
 
-    def _ask_versions(self) -> None:
-        """Ask for the versions of the driver; a call that hangs costs its own version and no GPU."""
+    def _version_jobs(self) -> list[Job]:
+        """Return the jobs that ask for the versions of the driver; a call that hangs costs its own version and no GPU."""
         calls = self.source.versions()
         self._versions = list(calls)
-        self._threads.run([(("version", word), call) for word, call in calls.items()])
+        return [(("version", word), call) for word, call in calls.items()]
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         """Read only the GPUs and MIG instances with these names from now on; raise UnknownGpu if one matches none."""
@@ -169,7 +169,7 @@ class Sampler:
         jobs = self._read_jobs(reading, due, self._plan.costly)
         reading.results = self._results(jobs, ask)
         if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
-            self._ask_versions()
+            self._threads.run(self._version_jobs())
             again = self._threads.run([*self._read_jobs(reading, due, self._plan.costly), ("machine", ask)])
             reading.results = {"source": reading.results.get("source"), **again}
         elif len(reading.results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were

@@ -104,6 +104,20 @@ class TestFailures:
         assert all(snap.gpus[at].utilization == 50 for snap in snaps for at in (0, 2))
         assert len(hanging.asked) == 2
 
+    def test_a_gpu_that_hangs_when_activity_is_started_is_a_timeout_with_its_identity(self, hang: Hang) -> None:
+        class Hanging(ScriptedDevice):
+            def prime_early(self, keys: frozenset[str]) -> None:
+                hang()
+
+        hanging = Hanging(1)
+        source = ScriptedSource([ScriptedDevice(0), hanging, ScriptedDevice(2)])
+        sampler = Sampler(source, Wanted((*VALUES, "sm_active")), clock=hang.clock).open(primed=True)
+        sampler.begin()
+        snapshot = sampler.complete()
+        assert [gpu.state for gpu in snapshot.gpus] == ["ok", "timeout", "ok"]
+        assert snapshot.gpus[1].uuid == "GPU-00000001"
+        assert hanging.asked == []
+
     def test_a_gpu_that_came_back_is_asked_again(self, hang: Hang) -> None:
         def script(snap: int, keys: frozenset[str]) -> DeviceSample:
             if snap == 1:

@@ -60,6 +60,7 @@ class NvidiaDevice(Device):
         self._root = root
         self._slot = slot
         self._closed = UNINITIALIZED
+        self._looking_up = False
         self._identity_gaps: dict[str, Gap] = {}
         self._plans: dict[Key, list[Bound]] = {}
         self._found_gpm: gpm.Gpm | bool | None = None
@@ -67,6 +68,8 @@ class NvidiaDevice(Device):
         self._found_instances: list[mig.MigInstance] | None = None
 
     def attach(self) -> None:
+        if self._looking_up:
+            return  # `prime_early` hangs in it
         if self._closed:
             self._find_handle()
         self.trouble = f"GPU {self._index} cannot be opened ({error_name(self._closed)})." if self._closed else ""
@@ -81,7 +84,9 @@ class NvidiaDevice(Device):
     def _find_handle(self) -> None:
         find = self._nvml.function(*(_BY_SLOT if self._slot else _BY_INDEX))
         name = self._slot.encode() if self._slot else self._index
+        self._looking_up = True
         self._closed = FUNCTION_NOT_FOUND if find is None else find(name, byref(self.handle))
+        self._looking_up = False
 
     def note_faults(self, watch: XidWatch) -> None:
         """Record this GPU's faults, now or as soon as it can be opened."""
