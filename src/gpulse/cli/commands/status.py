@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -23,11 +24,20 @@ _INTERVAL = 0.25
 
 def run(arguments: Arguments) -> int:
     """Show one sample, or one per interval."""
-    from ..session import open_sampler
-
     _check(arguments)
     if arguments.problems:
         return _problems(arguments)
+    if arguments.watch is None:
+        gc.disable()  # a single sample ends before garbage matters; collecting it takes 3 ms with 8 GPUs, 7 ms with 64
+    try:
+        return _show(arguments)
+    finally:
+        gc.enable()
+
+
+def _show(arguments: Arguments) -> int:
+    from ..session import open_sampler
+
     wanted, columns = _wanted(arguments)
     sampler = open_sampler(arguments, wanted, primed=arguments.watch is None)
     try:
