@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from gpulse.analysis.tally import HARMLESS
+from gpulse.analysis.readings import HARMLESS
 from gpulse.model.catalog import Gpu
 from gpulse.model.metric import Metric
 from gpulse.present.exposition import series_name

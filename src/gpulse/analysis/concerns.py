@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..model.condition import SEVERITIES, of_event, of_verdict
 from ..model.verdict import WAITS, Concern
-from .diagnosis.rules import BY_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def cost(key: str, budget: Budget | None) -> float:
     """Return the share of a GPU's time (0–1) that a condition costs; 0 for what is bad without costing time."""
     if key in _ALL:
         return 1.0
+    from .diagnosis.rules import BY_KEY  # loads all rules: a screen without a verdict has its first frame before
+
     rule = BY_KEY.get(key)
     parts = _COSTS.get(key, () if rule is None else (rule.part,))
     return 0.0 if budget is None else sum(budget.shares.get(part, 0.0) for part in parts)

@@ -7,8 +7,7 @@ from ..model.event import Event
 from ..sampling.clock import SystemClock
 from ..value import Value, fresh
 from .link_watch import LinkWatch
-from .readings import XidNews
-from .tally import HARMLESS
+from .readings import HARMLESS, XidNews
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..model.catalog import COSTLY
 from .energy import TELLING
 from .own_use import OwnTally
+from .readings import HARMLESS, POWER_CAP
 from .summary import GpuSummary, Stats, StepTimes, Summary, WeightedSeries
 
 TYPE_CHECKING = False
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from .own_use import EnergyShare
 
 IDLE = 5.0  # per cent of utilisation below which a GPU does nothing worth the name
-POWER_CAP = "sw_power_cap"  # how a healthy GPU under full load lives, so it counts apart
-HARMLESS = {"gpu_idle", "applications_clocks_setting", "sync_boost", "display_clock_setting", POWER_CAP}
 
 
 _gauges: dict[str, bool] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -147,9 +148,9 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
     """Show the live screen, or write one line per sample if stdout is not a terminal. Opens and closes the sampler."""
     from ..present.theme import capable
     from ..store.config import config_path, read_config
-    from ..surfaces.top.app import App, wanted
+    from ..surfaces.top.app import App
     from ..surfaces.top.history import History
-    from ..surfaces.top.state import ScreenSettings, State
+    from ..surfaces.top.state import ScreenSettings, State, shown_metrics
 
     path = config_path(os.environ)
     settings, complaints = ScreenSettings.load(_chosen(read_config(path).get("top", {})))
@@ -160,11 +161,14 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
     state.readonly = getattr(arguments, "readonly", False)
     state.message = " ".join(complaints)
     _arrange(state, arguments)
-    sampler = open_sampler(wanted(state))
+    sampler = open_sampler(shown_metrics(state))
     try:
         sampler.prime()
         if getattr(sampler.source, "path", "") == "-":
             _take_keys_from_terminal()
+        # what is loaded by now stays; searching it for garbage took 0.35 ms of CPU per second with 8 GPUs, 2.2 with 64
+        gc.freeze()
+        gc.set_threshold(20_000)
         if capable(sys.stdout, os.environ) and sys.stdin.isatty():
             App(sampler, state, lambda chosen: _save(path, chosen)).run()
         else:
@@ -199,10 +203,12 @@ def _arrange(state: State, arguments: Arguments) -> None:
 
 def _chosen(table: Any) -> Any:
     """Return the [top] table with what the environment sets in its place."""
-    from ..settings.effective import effective
+    from ..settings.table import TABLES
 
-    if not isinstance(table, dict):
+    if not isinstance(table, dict) or not any(setting.environ in os.environ for setting in TABLES["top"].values()):
         return table
+    from ..settings.effective import effective  # loads the rules of alerts, which no screen needs
+
     found = {each.setting.key: each.value for each in effective("top", {}, os.environ) if each.origin == "environment"}
     return {**table, **found}
 

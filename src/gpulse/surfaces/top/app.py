@@ -17,20 +17,21 @@ from .history import ProcessPast
 from .input import Input
 from .painter import paint
 from .processes import all_rows, pids
-from .state import wanted as wanted
+from .state import wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ...model.event import Event
+    from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
     from ...screen.grid import Grid
     from .feeds import ReplayFeed
     from .state import ScreenSettings, State
 
-_ANSWERED = 0.05  # seconds to wait for the terminal's answer before the first frame
+_ANSWERED = 0.05  # seconds that a terminal has to answer before the first frame, in which the first sample is taken
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
 _RELATIVES = 10_000  # processes to remember for the tree of earlier samples
 _EVENTS = 500  # how many of the last events are kept, for the view of a GPU and for stepping back
@@ -48,7 +49,7 @@ class App:
         self._detector = EventDetector()
         self._live = LiveDiagnosis()
         self._past: Recall | None = None
-        self._wanted = wanted(state)
+        self._wanted: Wanted | None = None
         self._traced: Snapshot | None = None
         self._typed = 0.0
         self._about: tuple[int, dict[str, str]] = (0, {})
@@ -60,10 +61,12 @@ class App:
         with Tty(sys.stdin.fileno(), sys.stdout.fileno()) as tty:
             state.columns, state.rows = tty.size()
             asked = self._ask_background(tty)
+            until = time.monotonic() + _ANSWERED
             self._take(self._sampler.read())
             if asked:  # most terminals have answered by now: the first frame has the right colors
-                self._heed(tty.wait(_ANSWERED))
+                self._heed(tty.wait(max(0.0, until - time.monotonic())))
             self._draw(tty)
+            self._want()
             feed = self._feed(tty)
             while not self._input.over:
                 waits = [feed.patience, _ESCAPE if self._keyboard.waiting else None]
@@ -72,11 +75,15 @@ class App:
                     self._take(fresh)
                 self._recall()
                 self._signals(tty)
-                if (now := wanted(state)) != self._wanted:
-                    self._wanted = now
-                    self._sampler.want(now)
+                self._want()
                 self._draw(tty)
         feed.close()
+
+    def _want(self) -> None:
+        """Have read what the screen needs now, if that has changed; the sample of the first frame has only what it shows."""
+        if (now := wanted(self._state)) != self._wanted:
+            self._wanted = now
+            self._sampler.want(now)
 
     def _ask_background(self, tty: Tty) -> bool:
         """Ask the terminal for its background if the theme depends on it; the answer comes as a key, also a late one."""

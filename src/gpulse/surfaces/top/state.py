@@ -162,11 +162,20 @@ _WATCHED = [key for name in ("nvlink_down", "slower_than_peers") for key in COND
 _ENGINES = ("encoder_utilization", "decoder_utilization", "video_utilization")  # shown only while used
 
 
+# what is needed besides what is shown, to judge; the first frame does without
+_BESIDES = Wanted({*_JUDGED, *EVIDENCE, *_WATCHED}, PROCESS_EVIDENCE)
+
+
 def wanted(state: State) -> Wanted:
-    """Return what the screen shows now and so needs."""
-    shown = () if "charts" in state.hidden else state.settings.charts
-    gpu = {*GLANCE, *_JUDGED, *EVIDENCE, *_WATCHED, *_ENGINES, "xid_last", "xids", "fan_speed", *shown}
-    process = {*USERS, *PROCESS_EVIDENCE, "command"}
+    """Return what the screen shows now, and what it needs to judge."""
+    return shown_metrics(state) | _BESIDES
+
+
+def shown_metrics(state: State) -> Wanted:
+    """Return what the screen shows now."""
+    charts = () if "charts" in state.hidden else state.settings.charts
+    gpu = {*GLANCE, *_ENGINES, "xid_last", "xids", "fan_speed", *charts}
+    process = {*USERS, "command"}
     if "processes" not in state.hidden:
         process |= {key for key in (*state.settings.columns, state.sort, *dict(state.ties)) if key != "gpu"}
         process |= ProcessFilter(filter_text(state)).keys

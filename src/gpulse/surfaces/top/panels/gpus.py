@@ -5,8 +5,6 @@ from __future__ import annotations
 from ....model.catalog import Gpu
 from ....present.cells import MISSING, severity
 from ....present.text import fit, width
-from ....present.verdicts import QUIET, short
-from ....present.verdicts import style as verdict_style
 from ....present.words import (
     NARROWEST,
     degrees,
@@ -329,14 +327,18 @@ def _notes(state: State, gpu: Gpu, clock: bool = True) -> list[Note]:
 
 def _limit(state: State, gpu: Gpu) -> list[Note]:
     """Return in a few words what limits a GPU or MIG instance; nothing where that is not known, or where a remark says it already."""
+    if state.back or not state.diagnosis:
+        return []
     if _Limits.diagnosis is not state.diagnosis:
+        from ....present.verdicts import QUIET, short, style  # loaded after the first frame
+
         _Limits.diagnosis = state.diagnosis
         _Limits.notes = {
-            one.uuid: (short(one), verdict_style(one), narrow(short(one)))
+            one.uuid: (short(one), style(one), narrow(short(one)))
             for one in reversed(state.diagnosis)
             if one.key not in QUIET and one.key not in _REMARKED
         }
-    found = None if state.back else _Limits.notes.get(gpu.uuid)
+    found = _Limits.notes.get(gpu.uuid)
     return [] if found is None else [found]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from ....present.cells import clock_text, elapsed_text, number_text
-from ....present.concerns import headline
-from ....present.cost import server_lines
 from ....present.events import event_style, event_text
 from ....present.text import clean, fit, width
 from ....present.words import short_name
@@ -90,12 +88,16 @@ def _playing(position: Position, times: str) -> list[str]:
 def paint_problems(grid: Grid, area: Area, state: State) -> None:
     """Draw what is wrong now."""
     if area.rows:
+        from ....present.concerns import headline  # loaded after the first frame
+
         grid.line(area.row, area.column, headline(state.concerns, state.columns, "(y: why)"))
 
 
 def paint_serving(grid: Grid, area: Area, state: State) -> None:
     """Draw as many model servers as there are rows, led by the numbers of their GPUs; of each what fits, the most important first."""
     if area.rows > 0 and state.shown is not None:
+        from ....present.cost import server_lines  # only where there is a server
+
         for row, line in enumerate(server_lines(state.shown, state.theme, area.columns)[: area.rows], area.row):
             grid.line(row, area.column, line, area.columns)
 
