@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import zip_longest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,26 +40,29 @@ def braille_spans(columns: Sequence[Span], rows: int, low: float, high: float) -
     """
     if rows <= 0:
         return []
-    dots = rows * 4
-    strokes: list[tuple[int, int] | None] = []
-    before: tuple[int, int] | None = None
-    for span in columns:
-        if span is None:
-            before = None
-            strokes.append(None)
-            continue
-        bottom = top = _height(span[0], low, high, dots) - 1
-        if span[1] != span[0]:
-            top = _height(span[1], low, high, dots) - 1
-        strokes.append((bottom, top) if before is None or before == (bottom, top) else _joined(bottom, top, before))
-        before = bottom, top
-    if len(strokes) & 1:
-        strokes.append(None)
-    cells = [_cell(strokes[at], strokes[at + 1], rows) for at in range(0, len(strokes), 2)]
+    cells = []
+    before: Span = None
+    for left, right in zip_longest(columns[::2], columns[1::2]):
+        cells.append(_pair(before, left, right, rows, low, high))
+        before = right
     return ["".join(row) for row in zip(*cells, strict=True)] if cells else [""] * rows
 
 
-@lru_cache(maxsize=4096)  # a curve that moves by one column is made of the same cells
+@lru_cache(maxsize=8192)  # a curve that moves by one column is made of the same cells
+def _pair(before: Span, left: Span, right: Span, rows: int, low: float, high: float) -> str:
+    """Return the cells of two columns of dots from the top down, joined to the column before them."""
+    strokes = [_stroke(span, low, high, rows * 4) for span in (before, left, right)]
+    return _cell(_joined(strokes[1], strokes[0]), _joined(strokes[2], strokes[1]), rows)
+
+
+def _stroke(span: Span, low: float, high: float, dots: int) -> tuple[int, int] | None:
+    """Return the lowest and the highest dot of a column."""
+    if span is None:
+        return None
+    bottom = _height(span[0], low, high, dots) - 1
+    return bottom, bottom if span[1] == span[0] else _height(span[1], low, high, dots) - 1
+
+
 def _cell(left: tuple[int, int] | None, right: tuple[int, int] | None, rows: int) -> str:
     """Return one column of cells from the top down: blank, then the strokes of both halves, then shade."""
     if left is None and right is None:
@@ -97,9 +101,11 @@ def ascii_spans(columns: Sequence[Span], rows: int, low: float, high: float) -> 
     return ["".join(row) for row in cells]
 
 
-def _joined(bottom: int, top: int, before: tuple[int, int]) -> tuple[int, int]:
+def _joined(stroke: tuple[int, int] | None, before: tuple[int, int] | None) -> tuple[int, int] | None:
     """Return a stroke made long enough to meet the one before it."""
-    return min(bottom, before[1] + 1), max(top, before[0] - 1)
+    if stroke is None or before is None or stroke == before:
+        return stroke
+    return min(stroke[0], before[1] + 1), max(stroke[1], before[0] - 1)
 
 
 def mini(share: float | None, unicode: bool = True) -> str:

@@ -245,22 +245,30 @@ class SampledGpu:
         return tuple(sorted(rows, key=lambda process: (-(process.memory_used or 0), process.pid or 0)))
 
     def _process(self, pid: int, facts: Facts, machine: Facts | None) -> Process:
-        fresh, gaps = {**facts.values, "pid": pid}, {**facts.gaps}
+        fresh, gaps = {**facts.values, "pid": pid}, facts.gaps
         if machine is not None:
-            hidden = {key for key, gap in machine.gaps.items() if gap == "denied"}  # also if the driver would tell it
-            fresh = {**machine.values, **{key: value for key, value in fresh.items() if key not in hidden}}
-            gaps = {**machine.gaps, **gaps}
+            if machine.gaps:
+                hidden = {
+                    key for key, gap in machine.gaps.items() if gap == "denied"
+                }  # also if the driver would tell it
+                fresh = {key: value for key, value in fresh.items() if key not in hidden}
+                gaps = {**machine.gaps, **gaps}
+            fresh = {**machine.values, **fresh}
         elif self._plan.describes:
-            gaps["name"] = "failed"
+            gaps = {**gaps, "name": "failed"}
         if (tells := self._plan.tells) is not None:
             fresh = {key: value for key, value in fresh.items() if key in tells}
         slow = self._plan.process_slow
         kept, kept_gaps = self._kept_of.get(pid) or ({}, {})
-        if not kept and not kept_gaps and slow.isdisjoint(fresh) and slow.isdisjoint(gaps):
+        unread = slow.isdisjoint(fresh) and slow.isdisjoint(gaps)
+        if not kept and not kept_gaps and unread:
             kept_gaps = dict.fromkeys(slow, "pending")  # it has come since the slow metrics were last read
-        values = {**{key: value for key, value in kept.items() if key not in gaps}, **fresh}
+            unread = False
+        values = (
+            {**{key: value for key, value in kept.items() if key not in gaps}, **fresh} if gaps else {**kept, **fresh}
+        )
         gaps = {**kept_gaps, **gaps}
-        if slow:
+        if slow and not unread:
             kept = {key: value for key, value in values.items() if key in slow}
             self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})
         return Process(values, {key: gap for key, gap in gaps.items() if key not in values})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import compress, groupby
-from operator import ne
+from itertools import groupby
+from operator import ne, or_
 
 from ..present.text import clean, width
 
@@ -125,7 +125,7 @@ def draw_styled(grid: Grid, row: int, column: int, text: str, styles: list[str])
 
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # drawn atomically if the terminal supports synchronized updates
-_NEAR = 4  # unchanged cells between two changes that are cheaper to rewrite than to skip
+_FAR = bytes(5)  # unchanged cells between two changes that are cheaper to skip than to rewrite
 
 
 def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
@@ -156,15 +156,15 @@ def difference(before: Grid | None, after: Grid, theme: Theme) -> str:
 def _runs(old_chars: list[str], old_styles: list[str], chars: list[str], styles: list[str]) -> list[tuple[int, int]]:
     """Return the changed spans of a row: near ones are joined, and none splits a wide character."""
     # compared without a loop in Python: a chart changes whole rows at every sample
-    changed = list(compress(range(len(chars)), map(ne, chars, old_chars)))
+    changed = bytes(map(ne, chars, old_chars))
     if styles != old_styles:
-        changed = sorted({*changed, *compress(range(len(chars)), map(ne, styles, old_styles))})
+        changed = bytes(map(or_, changed, map(ne, styles, old_styles)))
     runs: list[list[int]] = []
-    for at in changed:
-        if runs and at - runs[-1][1] <= _NEAR:
-            runs[-1][1] = at + 1
-        else:
-            runs.append([at, at + 1])
+    at = changed.find(1)
+    while at >= 0:
+        end = changed.find(_FAR, at)
+        runs.append([at, changed.rfind(1) + 1 if end < 0 else end])
+        at = changed.find(1, runs[-1][1])
     for run in runs:
         while run[0] > 0 and (chars[run[0]] == WIDE_REST or old_chars[run[0]] == WIDE_REST):
             run[0] -= 1

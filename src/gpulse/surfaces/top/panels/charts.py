@@ -54,8 +54,8 @@ class Chart:
         trace = traces.trace(state.history, indexes, metric.key, self.slot)
         trace.follow(state.history, self.end - self.span - 2 * self.slot, state.settings.interval)
         self.slots = trace.slots(self.end, self.count)
-        seen = [value for slot in self.slots if slot for value in slot]
-        self.lowest, self.highest = (min(seen), max(seen)) if seen else (_NAN, _NAN)
+        seen = [slot for slot in self.slots if slot is not None]
+        self.lowest, self.highest = (min(seen)[0], max(high for _, high, _ in seen)) if seen else (_NAN, _NAN)
         self.low, self.high = 0.0, self._top()
 
     def _top(self) -> float:
@@ -70,11 +70,11 @@ class Chart:
 
     def spans(self) -> list[Span]:
         """Return the columns of dots to draw; a slot of several is its reach first, then its last value."""
+        if self.wide == 1:
+            return [None if slot is None else slot[:2] for slot in self.slots]
         found: list[Span] = []
         for slot in self.slots:
-            found.append(None if slot is None else (slot[0], slot[1]))
-            if self.wide > 1:
-                found += [None if slot is None else (slot[2], slot[2])] * (self.wide - 1)
+            found += [None] * self.wide if slot is None else (slot[:2], *[(slot[2], slot[2])] * (self.wide - 1))
         return found
 
     def moment(self, column: int) -> float | None:
@@ -152,7 +152,10 @@ def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | N
     make = braille_spans if state.theme.unicode else ascii_spans
     shaded = {shade: "track"}
     for at, text in enumerate(make(spans[-dots:], plot.rows, chart.low, chart.high)):
-        draw_styled(grid, plot.row + at, plot.column, text, list(map(shaded.get, text, repeat(style))))
+        if shade in text:
+            draw_styled(grid, plot.row + at, plot.column, text, list(map(shaded.get, text, repeat(style))))
+        else:
+            draw(grid, plot.row + at, plot.column, text, style)
     _scale(grid, chart, state)
     _times(grid, chart, state)
     if moment is not None:
