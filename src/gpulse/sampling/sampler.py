@@ -64,7 +64,7 @@ class Sampler:
         self.dropped: dict[str, int] = {}
         self.missed = 0
         self._plan = Plan(wanted)
-        self._rates_at = float("-inf")  # when `begin_rates` is long enough ago
+        self._rates_at = float("-inf")  # when what `begin` counted is long enough ago
         self._next_plan: Plan | None = None
         self._slow_every = slow_every
         self.costly_every = costly_every
