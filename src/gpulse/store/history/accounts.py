@@ -1,18 +1,25 @@
-"""Accounts: who used which GPU, for how long and how much energy, per hour."""
+"""What is kept beside ticks: who used which GPU, for how long and with how much energy, per hour; and events."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 
 from ...model.catalog import slice_share
+from ...model.condition import LASTING
+from ...model.event import Event
 from ...model.snapshot import Cadence, Growth
 from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
+from .blocks import DAMAGED
 from .columns import sound
 from .database import insertion, is_sound, sum_of
 from .slots import parts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
     from .slots import Slots, Statement
@@ -301,3 +308,57 @@ class EnergySplit:
         self._joules = self._seconds = 0.0
         self._held = {}
         self._waits = self._grew = False
+
+
+_MOST_EVENTS = 10_000  # events that wait in memory for a disk with room
+_INSERT_EVENT = insertion("event")
+_SPANS = (*LASTING, DAMAGED)  # listed also when they began before the time asked for
+_OPEN = ", ".join(repr(kind) for kind in LASTING)
+_OVERLAPS = f"time < ? AND (time >= ? OR until >= ? OR (until IS NULL AND kind IN ({_OPEN})))"
+
+
+class EventRows:
+    """Events that the database has yet to learn, as statements in `news`, in order."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.news: list[Statement] = []
+        self._slots = slots
+
+    def add(self, event: Event) -> None:
+        """Add an event; one that was added before, without its end, is replaced."""
+        gpu = self._slots.gpu(sound(event.uuids[0])) if event.uuids else None
+        row = row_of(event, gpu)
+        if event.until is not None:
+            self.news.append(("DELETE FROM main.event WHERE time = ? AND text = ?", (event.time, row[4])))
+        self.news.append((_INSERT_EVENT, row))
+        del self.news[:-_MOST_EVENTS]
+
+    def close_open(self, connection: sqlite3.Connection) -> None:
+        """End what an earlier writer left open with the last time it recorded: what still holds is found again."""
+        last = connection.execute(
+            "SELECT max(stop) FROM (SELECT stop FROM block UNION ALL SELECT time FROM tick)"
+        ).fetchone()[0]
+        if last is not None:
+            changed = f"until = max(time, ?1), sum = {sum_of('event', until='max(time, ?1)')}"
+            sql = f"UPDATE main.event SET {changed} WHERE until IS NULL AND kind IN ({_OPEN})"
+            self.news.append((sql, (last,)))
+
+
+def row_of(event: Event, gpu: int | None) -> tuple[Any, ...]:
+    """Return the row of an event about the GPU with this number, or about none."""
+    texts = event.category, sound(json.dumps(event.key)), sound(json.dumps(event.to_plain()))
+    return event.time, event.until, gpu, *texts
+
+
+def read_events(connection: sqlite3.Connection, start: float, end: float, kinds: Collection[str] | None) -> list[Event]:
+    """Return the events that began or lasted between two times, in order."""
+    sql = f"SELECT data, until FROM event WHERE {_OVERLAPS} ORDER BY time, id"
+    found = []
+    for data, until in connection.execute(sql, (end, start, start)):
+        try:
+            event = Event.from_plain(json.loads(data))
+        except (ValueError, KeyError, TypeError):
+            continue  # of a later version, which knows more kinds
+        if (kinds is None or event.is_named(kinds)) and (event.time >= start or event.kind in _SPANS):
+            found.append(event if until is None else event.replace(until=until))
+    return found

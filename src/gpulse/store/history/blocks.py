@@ -1,21 +1,23 @@
-"""Blocks: many rows of one tier, kept together and packed, with a part for each GPU."""
+"""Blocks: many rows of one tier, kept together and packed, with a part for each GPU; and what of them is damaged."""
 
 from __future__ import annotations
 
 from array import array
+from math import inf
 from operator import mul
 from zlib import crc32
 
+from ...model.event import Event
 from ...model.snapshot import Cadence
 from ...value import Value, fresh
 from ..place import DamagedBlock
 from .columns import NAN, Column, pack, unpack
-from .database import insertion, pack_parts, unpack_parts
+from .database import insertion, is_sound, pack_parts, unpack_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from .columns import Floats
 
@@ -253,3 +255,119 @@ def _alike(
             values = array("d", together[place :: len(layout)].tobytes())
             parts.setdefault(gpu, {})[slot] = Column.of_ticks(coding, values)
     return Rows([time for time, _, _ in ticks], [1.0] * len(ticks), parts)
+
+
+DAMAGED = "history-damaged"  # the kind of its events
+_BLOCKS = f"SELECT start, stop, {is_sound('block')} FROM main.block NOT INDEXED ORDER BY id"
+
+
+class Damage(Value):
+    """Values that are lost between two times: of one GPU, by its number in the file, or of the whole machine with None."""
+
+    start: float
+    stop: float
+    gpu: int | None = None
+
+
+def damage_of(block: BlockRow) -> list[Damage]:
+    """Return what turned out to be damaged when a block was read."""
+    end = block.stop + block.tier
+    return [Damage(block.start, end, gpu or None) for gpu in dict.fromkeys(block.damaged)]
+
+
+def damaged_rows(connection: sqlite3.Connection) -> list[Damage]:
+    """Return the stretches of blocks and ticks whose rows are damaged: from the sound row before to the one after.
+
+    Rows of one kind are written in the order of time, so those around a damaged one say when it was.
+    """
+    return [*_around(connection.execute(_BLOCKS).fetchall()), *damaged_ticks(connection)]
+
+
+def damaged_ticks(connection: sqlite3.Connection) -> list[Damage]:
+    """Return the stretches of ticks whose rows are damaged."""
+    return _around(connection.execute(f"SELECT time, time, {is_sound('tick')} FROM main.tick ORDER BY id").fetchall())
+
+
+def damaged_uses(connection: sqlite3.Connection, start: float, end: float) -> list[Damage]:
+    """Return the stretch that was asked for if usage in it is damaged: totals are too small then."""
+    uses = f"SELECT 1 FROM main.usage WHERE last >= ? AND first < ? AND NOT {is_sound('usage')} LIMIT 1"
+    owners = f"SELECT 1 FROM main.process WHERE NOT {is_sound('process')} LIMIT 1"
+    lost = connection.execute(uses, (start, end)).fetchone() or connection.execute(owners).fetchone()
+    return [Damage(start, end)] if lost else []
+
+
+def delete_damaged_blocks(connection: sqlite3.Connection) -> list[Damage]:
+    """Delete blocks whose rows are damaged, with their parts, and return what that was; the caller commits."""
+    found = connection.execute(_BLOCKS).fetchall()
+    if all(intact for *_, intact in found):
+        return []
+    connection.execute(f"DELETE FROM main.block WHERE NOT {is_sound('block')}")
+    connection.execute("DELETE FROM part WHERE block NOT IN (SELECT id FROM main.block)")
+    return _around(found)
+
+
+def _merged(damages: Iterable[Damage]) -> list[Damage]:
+    """Return stretches that overlap as one; those of one GPU within those of the machine are left out."""
+    found: list[Damage] = []
+    for damage in sorted(damages, key=lambda damage: (damage.gpu is not None, damage.gpu or 0, damage.start)):
+        for known in found:
+            if known.gpu in (None, damage.gpu) and known.start <= damage.start <= damage.stop <= known.stop:
+                break
+            if known.gpu == damage.gpu and known.start <= damage.start <= known.stop:
+                known.stop = max(known.stop, damage.stop)
+                break
+        else:
+            found.append(Damage(damage.start, damage.stop, damage.gpu))
+    return sorted(found, key=lambda damage: damage.start)
+
+
+def events_of(
+    damages: Iterable[Damage],
+    uuids: Mapping[int, str],
+    labels: Mapping[str, str],
+    start: float = -inf,
+    end: float = inf,
+) -> list[Event]:
+    """Return the events of what is damaged between two times.
+
+    `uuids` are those of the GPUs by number, `labels` the numbers people know them by.
+    """
+    found = []
+    for damage in _merged(damages):
+        if damage.start < end and damage.stop >= start:
+            uuid = "" if damage.gpu is None else uuids.get(damage.gpu, "")
+            gpus = (labels.get(uuid, "?"),) if uuid else ()
+            found.append(Event(damage.start, DAMAGED, gpus, uuids=(uuid,) if uuid else (), until=damage.stop))
+    return found
+
+
+def without_repeats(events: Sequence[Event], told: Collection[Event]) -> list[Event]:
+    """Return events that those told already do not include."""
+    spans = [(one.time, one.until or one.time, one.uuids) for one in told if one.kind == DAMAGED]
+    return [
+        event
+        for event in events
+        if not any(
+            first <= event.time and (event.until or event.time) <= last and uuids in ((), event.uuids)
+            for first, last, uuids in spans
+        )
+    ]
+
+
+def _around(rows: Sequence[tuple[float, float, int]]) -> list[Damage]:
+    """Return a stretch for each run of damaged rows (start, stop, whether sound); what a damaged row says itself is not believed."""
+    found: list[Damage] = []
+    before: float | None = None
+    waiting = False
+    for start, stop, intact in rows:
+        if not intact:
+            waiting = True
+            continue
+        if waiting:
+            first = start if before is None else before
+            found.append(Damage(min(first, start), max(first, start)))
+            waiting = False
+        before = stop
+    if waiting and before is not None:
+        found.append(Damage(before, before))
+    return found

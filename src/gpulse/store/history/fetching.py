@@ -7,9 +7,19 @@ from itertools import pairwise
 
 from ...model.snapshot import Cadence
 from ...value import Value, fresh
-from .blocks import Rows, blocks_where, bounds_of, gathered, joined, read_block, seconds_there, ticks_to_rows
+from .blocks import (
+    Damage,
+    Rows,
+    blocks_where,
+    bounds_of,
+    damage_of,
+    gathered,
+    joined,
+    read_block,
+    seconds_there,
+    ticks_to_rows,
+)
 from .columns import NAN, Column
-from .event_rows import Damage, damage_of
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
 
 TYPE_CHECKING = False

@@ -10,6 +10,7 @@ from functools import partial
 from ...errors import UsageError
 from ...model.catalog import slice_share
 from ..place import HistoryError, check_access, default_path, existing_path, system_path
+from .accounts import read_events
 from .answers import (
     OWNERS,
     UNATTRIBUTED_PID,
@@ -24,9 +25,9 @@ from .answers import (
     usage_times,
     use_of,
 )
+from .blocks import DAMAGED, damaged_rows, damaged_uses, events_of, without_repeats
 from .columns import SERVING
 from .database import BROKEN, is_damage, open_to_read
-from .event_rows import KIND, damaged_rows, damaged_uses, events_of, read_events, without_repeats
 from .fetching import TimeGrid, fetch
 from .slots import HOST, STRETCH, rebuilt
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from ...model.event import Event
     from ...model.snapshot import Snapshot
-    from .event_rows import Damage
+    from .blocks import Damage
     from .fetching import Fetched
 
     Answer = TypeVar("Answer")
@@ -235,11 +236,11 @@ class HistoryReader:
     ) -> list[Event]:
         labels = labels_of(connection, end)
         told = read_events(connection, start, end, kinds)
-        if kinds is not None and KIND not in kinds:
+        if kinds is not None and DAMAGED not in kinds:
             return told
         uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
         lost = [*self._damages, *damaged_rows(connection), *damaged_uses(connection, start, end)]
-        found = without_repeats(events_of(lost, start, end, uuids, labels), told)
+        found = without_repeats(events_of(lost, uuids, labels, start, end), told)
         return sorted([*told, *found], key=lambda event: event.time) if found else told
 
     def snapshots(self, start: float, end: float, width: float = 0.0) -> Iterator[Snapshot]:

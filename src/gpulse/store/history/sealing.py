@@ -5,10 +5,20 @@ from __future__ import annotations
 from array import array
 
 from ...value import Value
-from .blocks import blocks_where, joined, read_block, rolled_up, ticks_to_rows, write_block
+from .blocks import (
+    Damage,
+    blocks_where,
+    damage_of,
+    damaged_ticks,
+    delete_damaged_blocks,
+    joined,
+    read_block,
+    rolled_up,
+    ticks_to_rows,
+    write_block,
+)
 from .columns import coding_of
 from .database import is_sound, unpack_parts
-from .event_rows import Damage, damage_of, damaged_ticks, delete_damaged_blocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

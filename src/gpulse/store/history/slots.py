@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...model.metric import Metric
-    from .event_rows import Damage
+    from .blocks import Damage
 
 MOST_PROCESSES = 4  # of a GPU; a place for every PID would fill the file on machines with many short jobs
 _FIGURES = (

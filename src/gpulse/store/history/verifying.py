@@ -8,9 +8,9 @@ import sqlite3
 from ...value import Value, fresh
 from ..place import HistoryError, WriterLock, check_access, prepare
 from . import database
+from .accounts import row_of
 from .answers import labels_of
-from .blocks import blocks_where, read_block
-from .event_rows import Damage, damage_of, damaged_rows, delete_damaged_blocks, events_of, row_of
+from .blocks import Damage, blocks_where, damage_of, damaged_rows, delete_damaged_blocks, events_of, read_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _check_rows(connection: sqlite3.Connection, found: Verification) -> None:
     found.blocks = len(blocks)
     (found.ticks,) = connection.execute("SELECT count(*) FROM tick").fetchone()
     uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
-    found.events = events_of(damages, float("-inf"), float("inf"), uuids, labels_of(connection))
+    found.events = events_of(damages, uuids, labels_of(connection))
 
 
 def _drop(path: str, mode: int, reindex: bool) -> None:
@@ -115,7 +115,7 @@ def _drop(path: str, mode: int, reindex: bool) -> None:
                 _without(connection, block, block.damaged, whole)
         for table in database.COLUMNS:
             connection.execute(f"DELETE FROM main.{table} WHERE NOT {database.is_sound(table)}")
-        for event in events_of(damages, float("-inf"), float("inf"), uuids, labels):
+        for event in events_of(damages, uuids, labels):
             number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)
             connection.execute(database.insertion("event"), row_of(event, number))
         connection.execute("COMMIT")

@@ -12,10 +12,10 @@ from ...model.snapshot import Problem
 from ...queue_worker import QueueWorker
 from ..place import HistoryError, WriterLock, default_path, prepare
 from ..queue import boot_id as _boot_id
-from .accounts import Accounts
+from .accounts import Accounts, EventRows
 from .answers import COUNTED_EVERY, labels_of
+from .blocks import Damage, events_of
 from .database import BROKEN, insertion, is_damage, open_to_write
-from .event_rows import Damage, EventRows, merged
 from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
 from .slots import Slots
 from .verifying import set_aside_and_save
@@ -209,9 +209,8 @@ class HistoryWriter:
     def _tell_damage(self) -> None:
         """Add events of what was found damaged; they are written with the next ticks."""
         if self._damages and self._connection is not None:
-            labels = labels_of(self._connection)
-            for damage in merged(self._damages):
-                self._events.add(damage.to_event(self._slots.uuids, labels))
+            for event in events_of(self._damages, self._slots.uuids, labels_of(self._connection)):
+                self._events.add(event)
             self._damages.clear()
 
     def _seal(self, connection: sqlite3.Connection, newest: float) -> None:
