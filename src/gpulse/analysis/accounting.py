@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from math import inf
 
 from ..errors import UsageError
 from ..model.select import did_you_mean
@@ -35,15 +34,11 @@ class AccountEntry(Usage):
     the capacity, in percent. An entry without an owner has `capacity_hours` and `unused_hours`.
     """
 
-    __slots__ = ("capacity_hours", "keys", "kind", "share", "unused_hours")
-
-    def __init__(self, keys: Key, kind: str = "used") -> None:
-        super().__init__(keys[0] if keys else None)
-        self.keys = keys
-        self.kind = kind
-        self.share: float | None = None
-        self.capacity_hours: float | None = None
-        self.unused_hours: float | None = None
+    keys: Key = ()
+    kind: str = "used"
+    share: float | None = None
+    capacity_hours: float | None = None
+    unused_hours: float | None = None
 
     @property
     def idle_hours(self) -> float | None:
@@ -123,7 +118,7 @@ class Accounting:
         entry.add(use if share == 1.0 else use.part(share))
 
     def _entry(self, keys: Key, kind: str) -> AccountEntry:
-        return self._entries.setdefault((keys, kind), AccountEntry(keys, kind))
+        return self._entries.setdefault((keys, kind), AccountEntry(keys[0] if keys else None, keys=keys, kind=kind))
 
     def _pieces(self, use: ProcessUse) -> Iterator[tuple[float, float]]:
         """Yield the time and the part of a use on each side of a new hour, day, week or month, which mostly is the whole."""
@@ -227,13 +222,10 @@ class Accounting:
     @property
     def total(self) -> AccountEntry:
         """Everything together, with the energy that nobody used."""
-        total = AccountEntry(())
-        for entry in self._entries.values():
-            for name in ("busy_hours", "memory_hours", "energy"):
-                more = getattr(entry, name)
-                setattr(total, name, getattr(total, name) if more is None else (getattr(total, name) or 0.0) + more)
-            total.memory_most = max(total.memory_most or -inf, entry.memory_most or -inf)
-        total.memory_most = None if total.memory_most == -inf else total.memory_most
+        total = AccountEntry()
+        for name, add in (("busy_hours", sum), ("memory_hours", sum), ("energy", sum), ("memory_most", max)):
+            known = [value for entry in self._entries.values() if (value := getattr(entry, name)) is not None]
+            setattr(total, name, add(known) if known else None)
         total.gpu_hours = self.used_hours
         total.processes = len(set().union(*self._counted.values()))
         return total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.stacks import CodeLine
-from ..value import Value
+from ..value import Value, fresh
 from .own_lines import OwnLine, library_of, own_line, waits_for_gpu
 
 TYPE_CHECKING = False
@@ -145,16 +145,13 @@ _MOST = 600  # frames of one that is kept or sent
 _SMALLEST = 0.001  # of the whole below which a frame is left out
 
 
-class FlameNode:
+class FlameNode(Value):
     """A frame with the seconds lost in it and in what it called; `own` is code of the user, not of a library."""
 
-    __slots__ = ("inner", "name", "own", "seconds")
-
-    def __init__(self, name: str, own: bool = False) -> None:
-        self.name = name
-        self.own = own
-        self.seconds = 0.0
-        self.inner: dict[str, FlameNode] = {}
+    name: str
+    own: bool = False
+    seconds: float = 0.0
+    inner: dict[str, FlameNode] = fresh(factory=dict)
 
     def trunk(self) -> FlameNode:
         """Return the innermost frame that all stacks share: what starts every program tells nothing."""

@@ -7,7 +7,7 @@ from array import array
 from collections import deque
 
 from ..model.catalog import SUMMARY
-from ..value import Value
+from ..value import Value, fresh
 from .energy import Cost
 from .fleet import sm_share
 
@@ -152,16 +152,13 @@ def share_byte(share: float | None) -> int:
     return UNKNOWN if share is None else max(0, min(100, round(share)))
 
 
-class _Interval:
+class _Interval(Value):
     """One interval: sums while it lasts, then means in one array; `slots` has the place of each GPU by machine and UUID."""
 
-    __slots__ = ("shares", "slots", "start", "values")
-
-    def __init__(self, start: float, slots: dict[tuple[str, str], int], values: array[float]) -> None:
-        self.start = start
-        self.slots = slots
-        self.values = values
-        self.shares: dict[str, int] = {}
+    start: float
+    slots: dict[tuple[str, str], int]
+    values: array[float]
+    shares: dict[str, int] = fresh(factory=dict)
 
 
 class FleetRing:

@@ -266,13 +266,7 @@ class MemoryNearlyFull(Lasting):
             holders = sample.holders.on(gpu)
             ahead = bool(holders) and holders[0].takes_ahead
             process = holders[0].process if holders else None
-            event = sample.event(
-                "memory-nearly-full",
-                uuid,
-                value=share,
-                process=process,
-                note=sample.note(uuid),
-            )
+            event = sample.event("memory-nearly-full", uuid, value=share, process=process, note=sample.note(uuid))
             event = event.replace(values={"memory_percent": share})
             yield Finding(uuid, share >= above and not ahead, share <= clear or ahead, event=event)
 

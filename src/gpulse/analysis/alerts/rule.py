@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
@@ -232,7 +234,7 @@ class Lasting(AlertRule):
     def _turn(self, event: Event, watched: _Watched, fires: bool, what: str) -> Transition:
         if fires:
             watched.severity = self.severity or event.severity
-        last = None if fires or watched.last is None else watched.last.time
+        last = nan if fires or watched.last is None else watched.last.time
         event = event.replace(rule=self.name, alert="fire" if fires else "clear", severity=watched.severity)
         return Transition(event, what, last_true=last, repeats=watched.latch.times(self._now))
 

@@ -9,34 +9,8 @@ from ...model.event import Event
 from ...model.metric import Number
 from ...model.select import Wanted, did_you_mean, metric_named, short_bus_id
 from ...units import BYTES, BYTES_PER_SECOND
-from .faults import (
-    Ecc,
-    FabricNotReady,
-    Hot,
-    Leak,
-    LinkErrors,
-    Lost,
-    MemoryNearlyFull,
-    NvlinkDown,
-    PcieDegraded,
-    PortFlaps,
-    SlowerThanPeers,
-    Throttled,
-    XidReported,
-)
+from . import faults, work
 from .rule import Finding, Lasting, duration, number, size
-from .work import (
-    Diagnosed,
-    GpuFree,
-    IdleAllocation,
-    JobFinished,
-    ServingErrors,
-    ServingFirstToken,
-    ServingQueue,
-    ServingStuck,
-    Stalled,
-    UnusedAllocation,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +22,13 @@ if TYPE_CHECKING:
     from .rule import AlertRule, RuleInput
 
 _CLASSES: tuple[type[AlertRule], ...] = (
-    Lost, XidReported, Ecc, Throttled, Hot, PcieDegraded, LinkErrors, NvlinkDown, FabricNotReady,
-    PortFlaps, SlowerThanPeers, MemoryNearlyFull, Leak, IdleAllocation, UnusedAllocation, Stalled, JobFinished, GpuFree,
-    ServingQueue, ServingFirstToken, ServingErrors, ServingStuck, Diagnosed,
+    faults.Lost, faults.XidReported, faults.Ecc, faults.Throttled, faults.Hot, faults.PcieDegraded, faults.LinkErrors,
+    faults.NvlinkDown, faults.FabricNotReady, faults.PortFlaps, faults.SlowerThanPeers, faults.MemoryNearlyFull, faults.Leak,
+    work.IdleAllocation, work.UnusedAllocation, work.Stalled, work.JobFinished, work.GpuFree, work.ServingQueue,
+    work.ServingFirstToken, work.ServingErrors, work.ServingStuck, work.Diagnosed,
 )  # fmt: skip
 BUILT_IN: dict[str, type[AlertRule]] = {rule.name: rule for rule in _CLASSES}
-ON_REQUEST = frozenset({Diagnosed.name, Stalled.name})  # only with a table of their own or in `enable`
+ON_REQUEST = frozenset({work.Diagnosed.name, work.Stalled.name})  # only with a table of their own or in `enable`
 SEVERITIES = ("info", "warn", "critical")
 _OWN = ("name", "metric", "above", "below", "clear", "for", "clear_for", "gpu", "severity")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
+from math import nan
 
 from ...model.event import Event
 from ...model.snapshot import Cadence
@@ -24,7 +25,7 @@ class Standing(Value):
     repeats: int
 
 
-class Transition:
+class Transition(Value):
     """One turn of one alert, which is known by (rule, uuid, what).
 
     `event` is what happened, with `rule` and `alert` ("fire" or "clear") set. `what` tells alerts of one rule on one GPU apart: a PID,
@@ -32,33 +33,23 @@ class Transition:
     last held, `repeats` how many times it began to hold in the last half hour. An active alert has `standing`.
     """
 
-    __slots__ = ("event", "last_true", "once", "repeats", "standing", "what")
+    event: Event
+    what: str = ""
+    once: bool = False
+    last_true: float = nan  # the time of the event, if it is not given
+    repeats: int = 1
+    standing: Standing | None = None
 
-    def __init__(
-        self,
-        event: Event,
-        what: str = "",
-        once: bool = False,
-        *,
-        last_true: float | None = None,
-        repeats: int = 1,
-        standing: Standing | None = None,
-    ) -> None:
-        self.event = event
-        self.what = what
-        self.once = once
-        self.last_true = event.time if last_true is None else last_true
-        self.repeats = repeats
-        self.standing = standing
+    def __post_init__(self) -> None:
+        if self.last_true != self.last_true:
+            self.last_true = self.event.time
 
     def renewed(self, standing: Standing) -> Transition:
         """Return the same alert, fired at the same time, with its condition as it was when it last held, and as it is now."""
         fired = self.event
         changes = {"time": fired.time, "rule": fired.rule, "alert": fired.alert, "severity": fired.severity}
         event = standing.last.replace(**changes, values={**fired.values, **standing.last.values})
-        return Transition(
-            event, self.what, self.once, last_true=standing.last.time, repeats=standing.repeats, standing=standing
-        )
+        return self.replace(event=event, last_true=standing.last.time, repeats=standing.repeats, standing=standing)
 
     @property
     def rule(self) -> str:
@@ -116,9 +107,6 @@ class Transition:
         event = Event.from_plain(plain["event"])
         last, repeats = float(plain["last_true"]), int(plain["repeats"])
         return cls(event, str(plain["what"]), bool(plain["once"]), last_true=last, repeats=repeats)
-
-    def __repr__(self) -> str:
-        return f"Transition({self.event!r}, {self.what!r})"
 
 
 _LONG = 60.0  # seconds between the first two samples that are a hole

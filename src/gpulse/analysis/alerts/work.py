@@ -159,13 +159,7 @@ class GpuFree(AlertRule):
             latch = self._uses.setdefault(uuid, Latch())
             if latch.step(sample.now, used, free, self.value("used"), self.value("for")) is False:
                 values = {} if gpu.memory_total is None else {"memory_total": gpu.memory_total}
-                event = sample.event(
-                    "gpu-free",
-                    uuid,
-                    value=gpu.memory_total,
-                    values=values,
-                    note=sample.note(uuid),
-                )
+                event = sample.event("gpu-free", uuid, value=gpu.memory_total, values=values, note=sample.note(uuid))
                 yield self.told_once(event)
 
 

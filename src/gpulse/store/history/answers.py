@@ -51,7 +51,7 @@ class GpuIdentity:
         self.memory_total: float | None = facts.get("memory_total")
 
 
-class Usage:
+class Usage(Value):
     """What somebody used. `gpu_hours` shares a GPU that several hold at once evenly, so all add up to the time GPUs were held.
 
     A MIG instance counts by its slices (a seventh of an H100 each); `instance_hours` count it whole, None without instances.
@@ -60,19 +60,14 @@ class Usage:
     energy that no process used.
     """
 
-    __slots__ = (
-        "busy_hours", "energy", "gpu_hours", "instance_hours", "memory_hours", "memory_most", "owner", "processes",
-    )  # fmt: skip
-
-    def __init__(self, owner: str | None) -> None:
-        self.owner = owner
-        self.processes = 0
-        self.gpu_hours = 0.0
-        self.instance_hours: float | None = None
-        self.busy_hours: float | None = None
-        self.memory_hours: float | None = None
-        self.memory_most: float | None = None
-        self.energy: float | None = None
+    owner: str | None = None
+    processes: int = 0
+    gpu_hours: float = 0.0
+    instance_hours: float | None = None
+    busy_hours: float | None = None
+    memory_hours: float | None = None
+    memory_most: float | None = None
+    energy: float | None = None
 
     def add(self, use: ProcessUse) -> None:
         """Add what a process used besides the time it held the GPU."""
