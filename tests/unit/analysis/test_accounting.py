@@ -195,13 +195,12 @@ def test_projects_groups_and_names_of_jobs(tmp_path: Path) -> None:
     assert [(entry.keys, round(entry.gpu_hours, 2)) for entry in grouped.entries][:1] == [(("lab",), 2.0)]
 
 
-def test_what_an_earlier_version_recorded_has_no_capacity(tmp_path: Path) -> None:
+def test_time_that_was_not_counted_as_watched_has_no_capacity(tmp_path: Path) -> None:
     import sqlite3
 
     path = recorded(tmp_path / "h.db", lambda at: (held(at),))
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM usage WHERE process IN (SELECT id FROM process WHERE pid < 0)")
-        connection.execute("DROP TABLE label")
     found = accounting(path, "user")
     assert (found.capacity_hours, found.unknown_hours, found.entries[0].share) == (None, None, None)
     assert found.used_hours == pytest.approx(1.0, rel=0.01)
