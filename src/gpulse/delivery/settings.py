@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from ..analysis.alerts import BUILT_IN, TellingPolicy
-from ..analysis.alerts.desk import GROUP_WAIT
 from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
+from ..analysis.alerts.transition import GROUP_WAIT
 from ..errors import ConfigError
 from ..model.when import Hours
 from .delivery import LIMIT, Bell, Command

@@ -347,7 +347,7 @@ class RunKeeper:
             self._show(f"gpulse: no trace: {more['reason']}")
 
     def _tree(self) -> dict[str, Any]:
-        from ..analysis.code_lines import flame_of
+        from ..analysis.own_lines import flame_of
 
         code = self._ledger.code
         return flame_of([] if code is None else code.stacks()).to_plain()

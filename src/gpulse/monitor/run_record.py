@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from ..analysis.code_lines import flame_of
+from ..analysis.own_lines import flame_of
 from ..model.codec import time_text
 from ..model.verdict import total_budget
 from ..present.code import advised, code_sentence

@@ -13,9 +13,8 @@ import threading
 import time
 from itertools import islice
 
-from ..analysis.code_lines import code_lines
 from ..analysis.lost_time import CodeTally
-from ..analysis.own_lines import call_in, called
+from ..analysis.own_lines import call_in, called, code_lines
 from ..model.stacks import Frame, Stack
 
 TYPE_CHECKING = False

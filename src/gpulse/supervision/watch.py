@@ -9,9 +9,8 @@ import linecache
 import threading
 from collections import deque
 
-from ..analysis.code_lines import code_lines
 from ..analysis.lost_time import CodeTally
-from ..analysis.own_lines import LOADS, call_in, library_of, own_line
+from ..analysis.own_lines import LOADS, call_in, code_lines, library_of, own_line
 from ..model.snapshot import Cadence
 from ..sources.processes import LinuxMachine
 from ..sources.py_spy import StacksUnavailable, check_own, program

@@ -6,10 +6,9 @@ import random
 
 import pytest
 
-from gpulse.analysis.code_lines import code_lines
 from gpulse.analysis.gpu_activity import wait_shares
 from gpulse.analysis.lost_time import CodeTally
-from gpulse.analysis.own_lines import own_line, worker_frames
+from gpulse.analysis.own_lines import code_lines, own_line, worker_frames
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.stacks import CodeLine, Frame, Stack
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from gpulse.analysis.code_lines import flame_of
+from gpulse.analysis.own_lines import flame_of
 from gpulse.model.stacks import CodeLine, Frame
 from gpulse.monitor import traces
 from gpulse.monitor.presence import PresenceFile

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.analysis.code_lines import code_lines
+from gpulse.analysis.own_lines import code_lines
 from gpulse.errors import GpulseError
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.stacks import Frame, Stack

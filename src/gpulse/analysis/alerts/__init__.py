@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .desk import Desk, Notice, TellingPolicy
 from .rule_set import RuleSet
 from .settings import BUILT_IN, ON_REQUEST, rules_from
-from .transition import Transition
+from .transition import Desk, Notice, TellingPolicy, Transition
 
 __all__ = ["BUILT_IN", "ON_REQUEST", "Desk", "Notice", "RuleSet", "TellingPolicy", "Transition", "rules_from"]

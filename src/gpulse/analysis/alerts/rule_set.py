@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...model.event import Event
 from ...model.select import Wanted
 from ...model.serving import preallocates
+from ...model.snapshot import Cadence
 from ..events import ClockWatch, EventDetector
 from .rule import RuleInput
 from .settings import rules_from
-from .transition import WatchedTime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -223,6 +223,24 @@ def _another(old: Process, new: Process) -> bool:
     """Tell whether a PID has been given to another process."""
     before, after = old.running_time, new.running_time
     return before is not None and after is not None and after < before - 1
+
+
+_LONG = 60.0  # seconds between the first two samples that are a hole
+
+
+class WatchedTime:
+    """Turns the times of samples into seconds watched: a long hole counts as one usual interval, a clock set back as none."""
+
+    __slots__ = ("_cadence", "now")
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._cadence = Cadence(first=_LONG)
+
+    def advance(self, time: float) -> float:
+        """Take the time of a sample, in seconds since 1970, and return the seconds watched until it."""
+        self.now += self._cadence.next(time)[0]
+        return self.now
 
 
 class MachineWatch:

@@ -1,4 +1,4 @@
-"""Transitions: an alert that fires and an alert that clears; the latch that decides when, and the clock it goes by."""
+"""Alerts that fire and clear, the latch that decides when, and the desk that decides which of them people are told, and how often."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import zlib
 from collections import deque
 from math import nan
 
-from ...model.event import Event
-from ...model.snapshot import Cadence
-from ...value import Value
+from ...model.event import Event, Silence
+from ...model.when import within
+from ...value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
+
+    from ...model.when import Hours
 
 
 class Standing(Value):
@@ -109,26 +111,10 @@ class Transition(Value):
         return cls(event, str(plain["what"]), bool(plain["once"]), last_true=last, repeats=repeats)
 
 
-_LONG = 60.0  # seconds between the first two samples that are a hole
 _OFTEN = 600.0  # seconds after a clear in which another fire is a repeat
 _REPEATS = 2  # repeats after which the calm that is needed doubles with each
 _LEAST_CALM = 15.0
 COUNTED = 1800.0  # seconds for which spells are counted
-
-
-class WatchedTime:
-    """Turns the times of samples into seconds watched: a long hole counts as one usual interval, a clock set back as none."""
-
-    __slots__ = ("_cadence", "now")
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self._cadence = Cadence(first=_LONG)
-
-    def advance(self, time: float) -> float:
-        """Take the time of a sample, in seconds since 1970, and return the seconds watched until it."""
-        self.now += self._cadence.next(time)[0]
-        return self.now
 
 
 class Latch:
@@ -222,3 +208,181 @@ class Latch:
             return calm_for
         doubled: float = max(calm_for, _LEAST_CALM) * 2.0 ** (self._repeats - _REPEATS)
         return min(max(calm_for, _OFTEN), doubled)
+
+
+GROUP_WAIT = 5.0
+_KEPT = 1000  # alerts in the file of a server that sees more than anybody can read
+
+
+class Notice(Value):
+    """One message: alerts of one rule that turned together. `kind` is fire, clear, repeat, ack, refresh or test.
+
+    `active` counts the alerts of this rule that people know of and that still last. `held` counts earlier alerts that the
+    rate limit kept back, `last` says that it keeps back what follows.
+    """
+
+    kind: str
+    time: float
+    alerts: Sequence[Transition]
+    active: int = 0
+    held: int = 0
+    last: bool = False
+
+    @property
+    def rule(self) -> str:
+        """The rule that its alerts are of."""
+        return self.alerts[0].rule
+
+    @property
+    def ends(self) -> bool:
+        """Whether it says that something is over."""
+        return self.kind == "clear"
+
+
+class TellingPolicy(Value):
+    """When people are told. Alerts of a rule within `wait` seconds are one message; `repeat` is after how long what lasts is told
+    again, 0 for never. In `quiet` hours only what is critical is told, in those of `maintenance` nothing; the rest follows after.
+    """
+
+    wait: float = GROUP_WAIT
+    repeat: float = 0.0
+    quiet: Sequence[Hours] = ()
+    maintenance: Sequence[Hours] = ()
+
+    def mutes(self, event: Event, now: float) -> bool:
+        """Tell whether an alert has to wait until some hours are over."""
+        return within(self.maintenance, now) or (event.severity != "critical" and within(self.quiet, now))
+
+
+class _Entry(Value):
+    """An alert that lasts, or one that nobody was told of yet: when people were told, and who has acknowledged it when."""
+
+    alert: Transition
+    told: float | None = None
+    acknowledged: Mapping[str, Any] | None = None
+    grouped: bool = False
+
+
+class _Group(Value):
+    since: float
+    alerts: list[Transition] = fresh(factory=list)
+
+
+class Desk:
+    """Takes what turned and gives messages. For one thread; `standing` may be asked by any."""
+
+    def __init__(self, policy: TellingPolicy | None = None) -> None:
+        self.policy = policy or TellingPolicy()
+        self.silences: tuple[Silence, ...] = ()
+        self._entries: dict[tuple[object, ...], _Entry] = {}
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self.changed = False  # whether what `to_plain` returns is new
+
+    def take(self, turned: Iterable[Transition], active: Iterable[Transition], now: float) -> list[Notice]:
+        """Take what turned at a time, and what is active as it is now; return the messages that are due."""
+        for alert in turned:
+            self._turn(alert, now)
+        fresh = {alert.key: alert for alert in active}
+        for key, entry in list(self._entries.items()):
+            self._consider(key, entry, fresh.get(entry.alert.key, entry.alert), now)
+        due = [kind for kind, group in self._groups.items() if not 0 <= now - group.since < self.policy.wait]
+        return [self._released(*kind, now) for kind in due]
+
+    def flush(self, now: float) -> list[Notice]:
+        """Return the messages that still wait for more of their kind."""
+        return [self._released(*kind, now) for kind in [*self._groups]]
+
+    def acknowledge(self, id: str, by: str, time: float) -> Notice | None:
+        """Have an active alert not told again; return what to tell other systems, None for one that is not known."""
+        for entry in self._entries.values():
+            if entry.alert.id == id and not entry.alert.once and entry.acknowledged is None:
+                entry.acknowledged = {"by": by, "time": time}
+                self.changed = True
+                return Notice("ack", time, (entry.alert,), self._count(entry.alert.rule))
+        return None
+
+    def silence_of(self, event: Event, now: float) -> Silence | None:
+        """Return the silence that covers an alert at a time."""
+        return next((one for one in self.silences if one.covers(event, now)), None)
+
+    def standing(self, alert: Transition, now: float) -> dict[str, Any]:
+        """Return what people decided about an active alert: `acknowledged` and `silenced`, None where they did not; and `told`."""
+        entry, silence = self._entries.get(_key(alert)), self.silence_of(alert.event, now)
+        return {
+            "told": None if entry is None else entry.told,
+            "acknowledged": None if entry is None else entry.acknowledged,
+            "silenced": None if silence is None else silence.to_plain(),
+        }
+
+    def told(self) -> list[Transition]:
+        """Return the active alerts that people have been told of."""
+        return [entry.alert for entry in self._entries.values() if entry.told is not None]
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        """Return what a server that takes over has to know."""
+        kept = list(self._entries.values())[-_KEPT:]
+        return [{"told": one.told, "acknowledged": one.acknowledged, **one.alert.to_plain()} for one in kept]
+
+    def restore(self, rows: Iterable[Mapping[str, Any]]) -> list[Transition]:
+        """Take over what another server left; return the alerts that last. What cannot be read is left out."""
+        for row in rows:
+            try:
+                alert = Transition.from_plain(row)
+                told = None if row.get("told") is None else float(row["told"])
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue
+            known = row.get("acknowledged")
+            self._entries[_key(alert)] = _Entry(alert, told, known if isinstance(known, dict) else None)
+        return [entry.alert for entry in self._entries.values() if not entry.alert.once]
+
+    def forget(self, alerts: Iterable[Transition]) -> None:
+        """Drop alerts that nobody watches any more."""
+        for alert in alerts:
+            self._entries.pop(_key(alert), None)
+
+    def _turn(self, alert: Transition, now: float) -> None:
+        self.changed = True
+        if alert.state != "clear":
+            self._entries[_key(alert)] = _Entry(alert)
+            return
+        entry = self._entries.pop(_key(alert), None)
+        if entry is not None and (entry.told is not None or entry.grouped):
+            self._group("clear", alert, now)  # always told: an incident that somebody opened has to end
+
+    def _consider(self, key: tuple[object, ...], entry: _Entry, alert: Transition, now: float) -> None:
+        """Report an alert that nobody knows about, and again one that has lasted for long, unless it is not wanted."""
+        event = alert.event
+        if entry.grouped:
+            return
+        again = self.policy.repeat and entry.acknowledged is None and not entry.alert.once
+        if entry.told is not None and not (again and now - entry.told >= self.policy.repeat):
+            return
+        if (silence := self.silence_of(event, now)) is not None or self.policy.mutes(event, now):
+            if silence is not None and alert.once:
+                del self._entries[key]
+            return
+        if entry.told is None:
+            self._group("fire", entry.alert, now)
+        else:
+            self._group("repeat", alert, now)
+        entry.grouped = True
+
+    def _group(self, kind: str, alert: Transition, now: float) -> None:
+        self._groups.setdefault((kind, alert.rule), _Group(now)).alerts.append(alert)
+
+    def _released(self, kind: str, rule: str, now: float) -> Notice:
+        group = self._groups.pop((kind, rule))
+        for alert in group.alerts:
+            entry = self._entries.get(_key(alert))
+            if entry is not None and kind != "clear":
+                entry.told, entry.grouped, self.changed = now, False, True
+                if alert.once:
+                    del self._entries[_key(alert)]
+        return Notice(kind, now, tuple(group.alerts), self._count(rule))
+
+    def _count(self, rule: str) -> int:
+        return sum(entry.told is not None and entry.alert.rule == rule for entry in self._entries.values())
+
+
+def _key(alert: Transition) -> tuple[object, ...]:
+    return (*alert.key, alert.time) if alert.once else alert.key

@@ -214,7 +214,7 @@ def _print(
     code: CodeWatch | None,
     programs: Sequence[Presence],
 ) -> None:
-    from ...analysis.code_lines import code_lines
+    from ...analysis.own_lines import code_lines
     from ...model.stacks import CodeLine
 
     lines = () if code is None else code_lines(code.stop())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...analysis.code_lines import code_lines
 from ...analysis.diagnosis.judge import judge
 from ...analysis.diagnosis.window import WindowBuilder
+from ...analysis.own_lines import code_lines
 from ...analysis.own_use import own_memory, own_sm, own_verdicts
 from ...monitor.measure import sampling_monitor
 from ...monitor.measurement import CallTally

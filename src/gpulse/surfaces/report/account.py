@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...analysis.code_lines import code_lines
 from ...analysis.diagnosis.running import RunningDiagnosis, with_wait
 from ...analysis.energy import CpuMeter, EnergyMeter, Shares
 from ...analysis.events import EventDetector
+from ...analysis.own_lines import code_lines
 from ...analysis.summary import Mfu
 from ...analysis.tally import ServingTally, Tally
 from ...errors import RecordingError

@@ -6,7 +6,7 @@ import gzip
 import json
 from html import escape
 
-from ...analysis.code_lines import flame_of, frame_name
+from ...analysis.own_lines import flame_of, frame_name
 from ...errors import GpulseError
 from ...model.catalog import CURVES, GPU_METRICS, HOST_CURVES, HOST_METRICS
 from ...present.cells import seconds_text
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from ...analysis.code_lines import FlameNode
+    from ...analysis.own_lines import FlameNode
     from ...model.metric import Reading
     from ...model.stacks import Frame, TimedStack
     from .recorded_samples import RecordedSample
