@@ -6,7 +6,7 @@ from ..model.snapshot import Growth
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any, TypeAlias
 
     from ..model.catalog import Gpu, Process
@@ -25,31 +25,31 @@ _COUNTERS = {"cpu_percent": "cpu_time", "tree_cpu_percent": "tree_cpu_time"}
 
 
 class CpuMeter:
-    """The counters of one program. A rate of the last seconds says nothing about the next ones, so means come from these."""
+    """The CPU time of one program, shared among windows. A rate of the last seconds says nothing about the next ones, so means come
+    from counters.
+    """
 
     __slots__ = ("_counters",)
 
     def __init__(self) -> None:
-        self._counters = {key: Growth() for key in _COUNTERS}
+        self._counters = {key: (Growth(), Shares()) for key in _COUNTERS}
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The metrics whose means are known from these counters."""
-        return tuple(_COUNTERS)
-
-    def read_at(self, key: str) -> float | None:
-        """Return when the counter of this metric was last read; None before the first reading."""
-        return self._counters[key].at
-
-    def add(self, program: Process | None, at: float) -> Iterator[tuple[str, float, float]]:
-        """Yield the keys whose counters were read, with the CPU seconds since the previous reading and the time of that one."""
-        if program is None:
-            return
-        for key, counter in self._counters.items():
-            value = program.get(_COUNTERS[key])
+    def add(self, program: Process | None, parts: Parts, seconds: float, at: float) -> None:
+        """Add a sample: the windows' seconds of its interval, and all of it."""
+        for key, (counter, shares) in self._counters.items():
+            shares.add(parts, seconds)
+            value = None if program is None else program.get(_COUNTERS[key])
             growth = counter.since(value if isinstance(value, (int, float)) else None, at)
             if growth is not None:
-                yield key, *growth
+                for tally, part in shares.take():
+                    tally.add_cpu(key, growth[0] * part / (at - growth[1]), part)
+            elif counter.at in (None, at):
+                shares.take()  # nothing to compare with before the first reading
+
+    def forget(self, window: Tally) -> None:
+        """Drop a window that nobody reads any more."""
+        for _, shares in self._counters.values():
+            shares.forget(window)
 
 
 class Shares:

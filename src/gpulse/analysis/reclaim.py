@@ -96,20 +96,20 @@ def idle_holders(
     A hole in the samples restarts the time: what happened in it is not known.
     """
     cadence, last = Cadence(600.0), None
-    book, hole = _book(policy), ""
+    rules, hole = _rules(policy), ""
     for snapshot in snapshots:
         if cadence.next(snapshot.time)[1] and last is not None:
-            book, hole = _book(policy), "nothing was recorded for a while"
-        book.observe(snapshot)
+            rules, hole = _rules(policy), "nothing was recorded for a while"
+        rules.observe(snapshot)
         last = snapshot.time
     if last is None or now - last > _LATE:
         return set(), "nothing is being recorded"
     return {
-        (alert.uuid, float(alert.what)) for alert in book.active if alert.standing is None or alert.standing.holds
+        (alert.uuid, float(alert.what)) for alert in rules.active if alert.standing is None or alert.standing.holds
     }, hole
 
 
-def _book(policy: ReclaimPolicy) -> RuleSet:
+def _rules(policy: ReclaimPolicy) -> RuleSet:
     return RuleSet([_IdleThroughout({"for": policy.idle, "memory": policy.memory})])
 
 

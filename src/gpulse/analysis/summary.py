@@ -118,7 +118,7 @@ class Stats(Value):
     min: float
 
     @classmethod
-    def of(cls, series: WeightedSeries) -> Stats:
+    def from_series(cls, series: WeightedSeries) -> Stats:
         """Return the figures of a series that has at least one value."""
         mean, (p50, p95) = series.mean, series.percentiles(50, 95)
         assert mean is not None
@@ -333,7 +333,7 @@ class StepTimes:
     def stats(self) -> Stats | None:
         """Mean, percentiles and extremes in seconds; None before the second step."""
         with self._lock:
-            return Stats.of(self._series) if self._series.seconds else None
+            return Stats.from_series(self._series) if self._series.seconds else None
 
     @property
     def recent(self) -> Stats | None:

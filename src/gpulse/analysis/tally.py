@@ -233,7 +233,7 @@ def _gather(
 
 
 def _stats(series: Mapping[str, WeightedSeries]) -> dict[str, Stats]:
-    return {key: Stats.of(one) for key, one in series.items() if one.seconds}
+    return {key: Stats.from_series(one) for key, one in series.items() if one.seconds}
 
 
 _MEANS = ("generation_rate", "prompt_rate", "running", "waiting", "kv_cache", "first_token_p95", "inter_token_p95")

@@ -238,19 +238,18 @@ class Sharing:
         self._activity = Shares()
         self._process_shares = Shares()
         self._cpu = CpuMeter()
-        self._cpu_shares = {key: Shares() for key in self._cpu.keys}
 
     def add(self, snap: AgentSample, parts: Parts, seconds: float, fresh: bool) -> float | None:
         """Share a sample; `fresh` if its activity was just read. Returns the program's mean power in watts since it was last known."""
         self._share_activity(snap, parts, seconds, fresh)
-        self._share_cpu(snap, parts, seconds)
+        self._cpu.add(snap.program, parts, seconds, snap.at)
         self._share_processes(snap, parts, seconds)
         watts = self._share_energy(snap, parts, seconds)
         return _power(snap) if watts is None else watts
 
     def forget(self, tally: Tally) -> None:
         """Share nothing with a window that is complete."""
-        for shares in (self._activity, self._process_shares, *self._cpu_shares.values()):
+        for shares in (self._activity, self._process_shares, self._cpu):
             shares.forget(tally)
         for counter in self._counters.values():
             counter.forget(tally)
@@ -274,17 +273,6 @@ class Sharing:
             for tally, unread in self._process_shares.take():
                 if snap.own is not None:
                     tally.add_shares(snap.snapshot, snap.own, unread)
-
-    def _share_cpu(self, snap: AgentSample, parts: Parts, seconds: float) -> None:
-        """Share the growth of the program's CPU time among the windows."""
-        for shares in self._cpu_shares.values():
-            shares.add(parts, seconds)
-        for key, used, since in self._cpu.add(snap.program, snap.at):
-            for tally, part in self._cpu_shares[key].take():
-                tally.add_cpu(key, used * part / (snap.at - since), part)
-        for key, shares in self._cpu_shares.items():
-            if shares.total and self._cpu.read_at(key) in (None, snap.at):
-                shares.take()  # nothing to compare with before the first reading
 
     def _share_energy(self, snap: AgentSample, parts: Parts, seconds: float) -> float | None:
         """Share the growth of the energy counters among the windows; return the program's mean power since they were last read."""

@@ -169,7 +169,7 @@ def over_time(series: HistorySeries | None) -> Stats | None:
         return None
     weighted.lowest = min(value for value in series.min if value == value)
     weighted.highest = max(value for value in series.max if value == value)
-    return Stats.of(weighted)
+    return Stats.from_series(weighted)
 
 
 def verification_lines(path: str, found: Verification) -> list[str]:

@@ -74,7 +74,6 @@ class _Account:
         self._meters: dict[str, EnergyMeter] = {}
         self._watched = 0.0  # seconds so far
         self._cpu = CpuMeter()
-        self._cpu_shares = {key: Shares() for key in self._cpu.keys}
         self._activity = Shares()
         self._lead = 0.0  # seconds before the first sample that it stands for
         self._peaks: Peaks | None = None
@@ -255,14 +254,7 @@ class _Account:
         else:
             for tally, unread in self._activity.take():
                 tally.add_activity(snapshot, unread)
-        for shares in self._cpu_shares.values():
-            shares.add(parts, seconds)
-        for key, used, since in self._cpu.add(sample.program, snapshot.time):
-            for tally, part in self._cpu_shares[key].take():
-                tally.add_cpu(key, used * part / (snapshot.time - since), part)
-        for key, shares in self._cpu_shares.items():
-            if shares.total and self._cpu.read_at(key) in (None, snapshot.time):
-                shares.take()
+        self._cpu.add(sample.program, parts, seconds, snapshot.time)
 
     def _charge(self, snapshot: Snapshot, progress: Mapping[str, PhaseProgress], unseen: bool) -> None:
         parts = [(self._tally_of(name), each.seconds) for name, each in progress.items()]
