@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..value import Value
+from ..value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class OwnTally:
                 if process.memory_used is not None:
                     held = (held or 0.0) + process.memory_used
             elif pid in self._others or len(self._others) < _MOST_OTHERS:
-                self._others.setdefault(pid, _Other()).add(process)
+                self._others.setdefault(pid, _Other(process)).add(process)
         if held is not None and (within or self.memory is None):
             self.memory = held if self.memory is None else max(self.memory, held)
 
@@ -160,52 +160,40 @@ class Charged(Value):
         self.joules = None if share.value is None or self.joules is None else self.joules + joules * share.value
 
 
-class Mean:
+class Mean(Value):
     """A mean over time of what is known."""
 
-    __slots__ = ("_seconds", "_sum")
-
-    def __init__(self) -> None:
-        self._sum = self._seconds = 0.0
+    total: float = 0.0
+    seconds: float = 0.0
 
     def add(self, value: float | None, seconds: float) -> None:
         """Add a value that stands for `seconds`; None adds nothing."""
         if value is not None:
-            self._sum += value * seconds
-            self._seconds += seconds
+            self.total += value * seconds
+            self.seconds += seconds
 
     @property
     def value(self) -> float | None:
         """The mean; None if nothing was known."""
-        return self._sum / self._seconds if self._seconds > 0 else None
+        return self.total / self.seconds if self.seconds > 0 else None
 
 
-class _Other:
-    """One process of somebody else."""
+class _Other(Value):
+    """One process of somebody else, as it was last seen."""
 
-    __slots__ = ("_memory", "_process", "sm")
-
-    def __init__(self) -> None:
-        self._process: Process | None = None
-        self._memory: float | None = None
-        self.sm = Mean()
+    process: Process
+    memory: float | None = None
+    sm: Mean = fresh(factory=Mean)
 
     def add(self, process: Process) -> None:
-        self._process = process
+        self.process = process
         if process.memory_used is not None:
-            self._memory = max(self._memory or 0.0, process.memory_used)
+            self.memory = max(self.memory or 0.0, process.memory_used)
 
     def value(self) -> OtherProcess:
-        process = self._process
-        assert process is not None
-        share = self.sm.value
-        return OtherProcess(
-            int(process.pid or 0),
-            process.user,
-            process.name,
-            self._memory,
-            process.sm_utilization if share is None else share,
-        )
+        process, share = self.process, self.sm.value
+        share = process.sm_utilization if share is None else share
+        return OtherProcess(int(process.pid or 0), process.user, process.name, self.memory, share)
 
 
 def tells_processes(gpu: Gpu) -> bool:

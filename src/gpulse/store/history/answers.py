@@ -6,7 +6,7 @@ from bisect import bisect_right
 from itertools import accumulate, pairwise
 
 from ...model.catalog import slice_share
-from ...value import Value
+from ...value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ _SLACK = 5.0  # seconds
 _LONGEST = 600.0  # seconds; a clock that was set back inside an hour counts parts of it twice
 
 
-class UsageTimes:
+class UsageTimes(Value):
     """One owner over time. `held` are mean numbers of GPUs, `watts` mean watts, None as a whole where no energy is known.
 
     Means are over the time with records; where there are none, or usage is still being counted, they are None. `held_seconds` is
@@ -171,16 +171,13 @@ class UsageTimes:
     set if the owner is a process. `uuids` are its GPUs and instances.
     """
 
-    __slots__ = ("held", "held_seconds", "owner", "pid", "text", "uuids", "watts")
-
-    def __init__(self, owner: str | None, intervals: _Intervals) -> None:
-        self.owner = owner
-        self.held_seconds = 0.0
-        self.pid: int | None = None
-        self.text: dict[str, str] = {}
-        self.uuids: list[str] = []
-        self.held = intervals.nothing()
-        self.watts: list[float | None] | None = None
+    owner: str | None
+    held: list[float | None]
+    held_seconds: float = 0.0
+    pid: int | None = None
+    text: dict[str, str] = fresh(factory=dict)
+    uuids: list[str] = fresh(factory=list)
+    watts: list[float | None] | None = None
 
 
 def use_of(row: Sequence[Any]) -> ProcessUse:
@@ -284,7 +281,7 @@ def usage_times(
         if (uuids is not None and use.uuid not in uuids) or (nobody and use.energy is None):
             continue
         owner = names.name_of(use.pid, use.started) if by == "process" and not nobody else use.owner(by)
-        times = found.setdefault(owner, UsageTimes(owner, intervals))
+        times = found.setdefault(owner, UsageTimes(owner, intervals.nothing()))
         if use.uuid not in times.uuids:
             times.uuids.append(use.uuid)
         if by == "process" and not nobody:
