@@ -35,12 +35,12 @@ def open_foreign(path: str) -> tuple[int, os.stat_result] | None:
 
 
 @contextmanager
-def replaced(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+def replaced(path: str, mode: int = PRIVATE, *, always: bool = False) -> Iterator[BinaryIO]:
     """Write a file whole or not at all: it takes its place when the block ends; raise OSError, and change nothing, if it cannot.
 
-    A pipe or a device is written to as it is.
+    A pipe or a device is written to as it is, unless whatever is there is `always` to be replaced: others may have put it there.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
+    if not always and os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as file:
             yield file
         return

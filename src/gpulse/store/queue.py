@@ -229,7 +229,7 @@ def _replaced(path: str, plain: Mapping[str, Any], owner: int = -1) -> int:
 
     from .lines import replaced
 
-    with replaced(path, 0o644) as file:
+    with replaced(path, 0o644, always=True) as file:
         os.fchmod(file.fileno(), 0o644)  # others must be able to read whose turn it is, whatever the umask
         if os.geteuid() == 0:
             os.fchown(file.fileno(), owner, -1)

@@ -204,6 +204,22 @@ def test_a_place_is_taken_changed_cancelled_and_left(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+def test_what_somebody_put_in_its_place_is_replaced_and_not_written_to(tmp_path: Path) -> None:
+    place = QueuePlace(new_entry("waiting"), str(tmp_path))
+    place.write()
+    os.unlink(place.entry.path)
+    os.mkfifo(place.entry.path)  # whoever opens it waits for a reader that never comes
+    place.write()
+    assert [entry.id for entry in entries(str(tmp_path))] == [place.entry.id]
+    os.unlink(place.entry.path)
+    os.symlink("/dev/null", place.entry.path)
+    place.write()
+    assert os.path.isfile(place.entry.path)
+    assert not os.path.islink(place.entry.path)
+    assert place.state == "there"
+    place.leave()
+
+
 def test_what_ran_is_kept_for_those_who_count_recent_use(tmp_path: Path) -> None:
     place = QueuePlace(new_entry("running", gpus=["GPU-1"]), str(tmp_path), keep=True)
     place.write()
