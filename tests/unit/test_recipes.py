@@ -124,7 +124,7 @@ EDITS = {
     "Add a source": (
         Edit("src/gpulse/sources/acme/__init__.py", '"""Acme."""\n'),
         Edit("src/gpulse/sources/acme/source.py", CARD),
-        Edit("src/gpulse/sources/vendors.py", '    "acme": ("AcmeSource", ("acme",)),\n', '    "jetson": '),
+        Edit("src/gpulse/sources/vendors.py", '    "acme": ("acme.source.AcmeSource", ("acme",)),\n', '    "jetson": '),
     ),
     "Add a kind of model server": (
         Edit("src/gpulse/serving/kinds.py", KIND, '    Kind("ollama"'),
