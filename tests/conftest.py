@@ -38,6 +38,7 @@ _GRACE = min(30.0, LIMIT)  # more seconds to end, with its fixtures
 _WATCHDOG = pytest.StashKey["subprocess.Popen[bytes]"]()
 _TO_END = min(20.0, LIMIT / 4)  # seconds for what the last test has told to end
 _OURS = ("wandb", "multiprocessing.resource_tracker")  # services that end with the process that uses them
+_FIRST = ("tests/unit/test_suite.py", "tests/unit/test_docs.py")  # long, and last in the order of names
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of our children become ours
 
 
@@ -54,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[_WATCHDOG] = _watchdog(config)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with long files that would be the last: one process would still be at them when all others have ended."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 
 
 def _watchdog(config: pytest.Config) -> subprocess.Popen[bytes]:
