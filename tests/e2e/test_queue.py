@@ -97,10 +97,6 @@ def test_a_waiting_request_is_shown_and_cancelled(lab: Lab, two: Scenario, tmp_p
         (one,) = json.loads(lab.run(two, "queue", "--json", GPULSE_CLAIMS=str(claims)).out)["queue"]
         assert (one["state"], one["position"], one["count"], one["pid"]) == ("waiting", 1, 1, process.pid)
         assert one["command"] == "train --token=***"
-        reserved = lab.run(two, "reserve", "--for", "1h", GPULSE_CLAIMS=str(claims))
-        assert re.fullmatch(r"gpulse: still in use: GPU 0, 60 ?GiB held by \w+ \(.+\)\.\n", reserved.err), reserved.err
-        later = lab.run(two, "reserve", "--for", "1h", "--from", "2h", GPULSE_CLAIMS=str(claims))
-        assert (reserved.code, later.code, later.err) == (0, 0, "")
         assert "hf_abc" not in "".join(path.read_text() for path in claims.iterdir())
         assert (
             lab.run(two, "queue", "cancel", one["id"][:3], GPULSE_CLAIMS=str(claims)).out == f"Cancelled {one['id']}.\n"
@@ -108,6 +104,15 @@ def test_a_waiting_request_is_shown_and_cancelled(lab: Lab, two: Scenario, tmp_p
         assert process.wait(PATIENCE) == 1
         assert process.stderr is not None
         assert "the request was cancelled" in process.stderr.read()
+
+
+def test_who_still_uses_a_reserved_gpu_is_said(lab: Lab, two: Scenario, tmp_path: Path) -> None:
+    for at in range(2):
+        two.process(gpu=at, pid=os.getpid(), memory="60 GiB")
+    now = lab.run(two, "reserve", "--for", "1h", GPULSE_CLAIMS=str(tmp_path))
+    assert re.fullmatch(r"gpulse: still in use: GPU 0, 60\S* GiB held by \w+ \(.+\)\.\n", now.err), now.err
+    later = lab.run(two, "reserve", "--for", "1h", "--from", "2h", GPULSE_CLAIMS=str(tmp_path))
+    assert (now.code, later.code, later.err) == (0, 0, "")
 
 
 @pytest.mark.parametrize(
