@@ -155,16 +155,20 @@ def _samples(span: Span) -> list[_Sample]:
     if main is None:
         return []
     sm, use = gpu.columns["sm_active"], gpu.columns["utilization"]
+    waits, network, cores = gpu.host["iowait"], gpu.host["net_rx"], span.cores
     found = []
-    for place, at in enumerate(main.at):
+    for at, state, *values in zip(main.at, main.states, *(main.values[key] for key in _TELLING), strict=True):
         if not span.first <= at < span.end:
             continue
         activity = use[at] if use[at] is not None else sm[at]
         idle = 1.0 - min(100.0, activity or 0.0) / 100.0
-        cpu, state = main.values["cpu_percent"][place], main.states[place]
         # CPU time first: while autograd runs backward in a thread of its own, the main thread waits for a lock
+        cpu = values[0]
         own = min(1.0, cpu / 100.0) if cpu is not None else None if state is None else float(state == "running")
-        found.append(_Sample(gpu.weights[at], idle, own, _cause(span, place, state)))
+        iowait = waits[at]
+        waiting = iowait is not None and cores is not None and iowait * cores / 100.0 >= IOWAIT
+        cause = _cause(state, values, waiting, network[at] or 0.0)
+        found.append(_Sample(gpu.weights[at], idle, own, cause))
     return found
 
 
@@ -197,17 +201,16 @@ def _own(samples: Sequence[_Sample]) -> float:
     return sum(weight * running for weight, running in known) / seconds if seconds > 0 else 0.0
 
 
-def _cause(span: Span, place: int, state: str | None) -> str:
-    """Return what a thread that does not run waits for at one sample."""
-    main = span.main
-    assert main is not None
+# What tells of a process what it waits for.
+_TELLING = ("cpu_percent", "tree_cpu_percent", "children", "workers_running", "workers_blocked", "tree_read")
 
-    def value(key: str) -> float | None:
-        return main.values[key][place]
 
-    at = main.at[place]
-    own, tree, workers = value("cpu_percent"), value("tree_cpu_percent"), value("children")
-    running, blocked, reads = value("workers_running"), value("workers_blocked"), value("tree_read")
+def _cause(state: str | None, values: Sequence[float | None], waiting: bool, received: float) -> str:
+    """Return what a thread that does not run waits for at one sample, from its values of `_TELLING`.
+
+    `waiting`: CPUs of the machine wait for disks; `received` are the bytes per second from the network.
+    """
+    own, tree, workers, running, blocked, reads = values
     if own is None and tree is None and state is None:
         return "unexplained"
     if state == "disk":
@@ -216,13 +219,11 @@ def _cause(span: Span, place: int, state: str | None) -> str:
     each = None if beside is None or not workers else beside / workers
     if each is not None and each >= WORKER:
         return "workers"
-    iowait, cores = span.gpu.host["iowait"][at], span.cores
-    waiting = iowait is not None and cores is not None and iowait * cores / 100.0 >= IOWAIT
     if (reads or 0.0) >= READ or (waiting and (reads or 0.0) > 1e6) or (blocked and not running):
         return "storage"
     if running or (each is not None and each >= _SOME):
         return "workers"
-    if state == "network" or (span.gpu.host["net_rx"][at] or 0.0) >= READ:
+    if state == "network" or received >= READ:
         return "network"
     if workers is None and tree is None:
         return "unexplained"  # its workers were not read: they may be what it waits for

@@ -158,9 +158,7 @@ class NvidiaDevice(Device):
         if self._jetson:
             fill_from_kernel(sample, self._root)
         sample.values.setdefault("memory_unified", False)
-        for key in keys:
-            if key not in sample.values and key not in sample.gaps and key not in sample.counters:
-                sample.gaps[key] = "unsupported"
+        sample.gaps.update(dict.fromkeys(keys.difference(sample.values, sample.gaps, sample.counters), "unsupported"))
         self.answered = SUCCESS in codes or all(gap_of(code) == "unsupported" for code in codes)
         self.lost = not self.answered and any(code in _LOST for code in codes)
         if self.lost:
