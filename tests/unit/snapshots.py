@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
@@ -14,10 +15,18 @@ from gpulse.model.snapshot import Problem, Snapshot
 if TYPE_CHECKING:
     from gpulse.model.metric import Gap, Value
 
+    _Parts = tuple[dict[str, Value], dict[str, Gap]]
+
 _FINITE = st.floats(-1e299, 1e299)  # beyond that the codec takes a number for none
 _ANY_NUMBER = st.one_of(st.integers(-(2**64), 2**64), _FINITE)
 _ANY_TEXT = st.text(max_size=12)  # control characters, wide ones and lone surrogates among them
 TIMES = st.integers(0, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_000)
+
+
+# Strategies are made once: to make and to check them takes longer than to draw from them.
+_GAP = st.sampled_from(GAPS)
+_STATE = st.sampled_from(("ok", "lost", "timeout", "asleep"))
+_SINCE = st.none() | TIMES
 
 
 def _believable(metric: Metric) -> st.SearchStrategy[float | int]:
@@ -25,6 +34,7 @@ def _believable(metric: Metric) -> st.SearchStrategy[float | int]:
     return st.one_of(st.integers(int(metric.low), int(high)), st.floats(metric.low, high), st.just(metric.low))
 
 
+@cache
 def _value(metric: Metric, believable: bool) -> st.SearchStrategy[Value]:
     number = _believable(metric) if believable else _ANY_NUMBER
     if isinstance(metric, Number):
@@ -38,31 +48,35 @@ def _value(metric: Metric, believable: bool) -> st.SearchStrategy[Value]:
     return st.lists(_ANY_TEXT, max_size=3).map(tuple)
 
 
-@st.composite
-def _parts(draw: st.DrawFn, metrics: Mapping[str, Metric], believable: bool) -> tuple[dict[str, Value], dict[str, Gap]]:
-    keys = draw(st.lists(st.sampled_from(sorted(metrics)), unique=True, max_size=12))
-    there = draw(st.integers(0, len(keys)))
-    values = {key: draw(_value(metrics[key], believable)) for key in keys[:there]}
-    return values, {key: draw(st.sampled_from(GAPS)) for key in keys[there:]}
+def _parts(metrics: Mapping[str, Metric], believable: bool) -> st.SearchStrategy[_Parts]:
+    some = st.lists(st.sampled_from(sorted(metrics)), unique=True, max_size=12)
+    numbers = [st.integers(0, most) for most in range(13)]
+
+    @st.composite
+    def parts(draw: st.DrawFn) -> _Parts:
+        keys = draw(some)
+        there = draw(numbers[len(keys)])
+        values = {key: draw(_value(metrics[key], believable)) for key in keys[:there]}
+        return values, {key: draw(_GAP) for key in keys[there:]}
+
+    return parts()
 
 
-def _processes(believable: bool) -> st.SearchStrategy[tuple[Process, ...]]:
-    return st.lists(_parts(PROCESS_METRICS, believable).map(lambda parts: Process(*parts)), max_size=3).map(tuple)
+def _gpus(believable: bool, divided: bool) -> st.SearchStrategy[Gpu]:
+    known = _parts(GPU_METRICS, believable)
+    processes = st.lists(_parts(PROCESS_METRICS, believable).map(lambda parts: Process(*parts)), max_size=3).map(tuple)
+    instances = st.lists(_gpus(believable, False), max_size=2).map(tuple) if divided else st.just(())
+
+    @st.composite
+    def gpu(draw: st.DrawFn) -> Gpu:
+        values, gaps = draw(known)
+        state, since = draw(_STATE), draw(_SINCE)
+        return Gpu(values, gaps, state=state, since=since, processes=draw(processes), instances=draw(instances))
+
+    return gpu()
 
 
-@st.composite
-def _gpus(draw: st.DrawFn, believable: bool, divided: bool) -> Gpu:
-    values, gaps = draw(_parts(GPU_METRICS, believable))
-    return Gpu(
-        values,
-        gaps,
-        state=draw(st.sampled_from(("ok", "lost", "timeout", "asleep"))),
-        since=draw(st.none() | TIMES),
-        processes=draw(_processes(believable)),
-        instances=tuple(draw(st.lists(_gpus(believable, False), max_size=2))) if divided else (),
-    )
-
-
+@cache
 def snapshots(believable: bool = False) -> st.SearchStrategy[Snapshot]:
     """Return a strategy for snapshots; `believable` keeps every number inside its metric's range."""
     return st.builds(

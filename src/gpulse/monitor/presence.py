@@ -195,7 +195,7 @@ def _folders(environ: Mapping[str, str]) -> Iterator[str]:
     places: Iterable[str] = own
     if os.geteuid() == 0:
         others = [f"/run/user/{user}/gpulse" for user in names("/run/user")]
-        others += [f"/tmp/{name}" for name in names("/tmp") if name.startswith("gpulse-")]
+        others += [f"/tmp/{name}" for name in names("/tmp") if name.startswith("gpulse-") and name[7:].isdecimal()]
         places = dict.fromkeys((*own, *others))
     for folder in places:
         if (owner := _owner(folder)) is not None and os.geteuid() in (0, owner):
