@@ -60,8 +60,8 @@ def snapshot(moment: float) -> Snapshot:
     return Snapshot(moment, tuple(gpus), Host({"cpu_percent": 25.0}))
 
 
-def write(path: str, start: float, end: float) -> tuple[str, ...]:
-    """Write samples from one time to another; return what the writer says is wrong."""
+def write(path: str, start: float, end: float, step: int = STEP) -> tuple[str, ...]:
+    """Write samples from one time to another, some seconds apart; return what the writer says is wrong."""
     clock = Turned()
     with HistoryWriter(path, clock=clock) as writer:
         moment = start
@@ -71,7 +71,7 @@ def write(path: str, start: float, end: float) -> tuple[str, ...]:
                 snapshot(moment),
                 [Event(moment, "xid", ("0",), uuids=("GPU-a",), value=31.0)] if moment % 3600 == 0 else [],
             )
-            moment += STEP
+            moment += step
         return tuple(problem.message for problem in writer.problems)
 
 
@@ -179,10 +179,10 @@ class Tally:
             yield f"| {kind} | {count} | {' | '.join(map(str, cells))} |"
 
 
-def history_rounds(folder: Path, rounds: int, seed: int, again: int = 1) -> tuple[Tally, Tally]:
+def history_rounds(folder: Path, rounds: int, seed: int, again: int = 1, step: int = STEP) -> tuple[Tally, Tally]:
     """Damage a history a number of times; return what readers saw, and what they saw after every `again`th was written to."""
     sound = folder / "sound.db"
-    write(str(sound), START, END)
+    write(str(sound), START, END, step)
     data = sound.read_bytes()
     first, second = Tally(), Tally()
     whole = len(read(str(sound)).windows)
@@ -196,7 +196,7 @@ def history_rounds(folder: Path, rounds: int, seed: int, again: int = 1) -> tupl
         first.add(kind, number, read(str(path)), whole)
         if number % again == 0:
             try:
-                write(str(path), END, END + 3600)
+                write(str(path), END, END + 3600, step)
             except GpulseError as error:
                 second.unreadable[f"{kind}: {error}"] += 1
             second.add(kind, number, read(str(path), END + 3600), whole + 6 * len(GPUS))

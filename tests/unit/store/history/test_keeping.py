@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.store.history import HistoryReader, HistoryWriter
-from gpulse.store.history.sealing import TIERS
+from gpulse.store.history import HistoryReader, HistoryWriter, sealing
+from gpulse.store.history.sealing import TIERS, Tier
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, series, tick, write
 
 DAY = 86_400
@@ -22,41 +22,55 @@ def covered(path: str) -> dict[int, float]:
         connection.close()
 
 
+# A hundred days have the same blocks ten times as often: here everything is kept for a tenth of its time.
+SHORT_TIERS = tuple(Tier(tier.seconds, tier.spans, tier.keep // 10) for tier in TIERS)
+
+
+def test_the_resolutions_are_kept_for_a_day_a_week_and_ninety_days() -> None:
+    assert {tier.seconds: tier.keep / DAY for tier in TIERS} == {0: 1, 10: 7, 60: 90, 600: 90}
+
+
 @pytest.fixture(scope="module")
-def hundred_days(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A hundred days with a tick every ten minutes, and a spike in each that nothing follows."""
+def ten_days(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Ten days with a tick every ten minutes, and a spike in each that nothing follows."""
     path = str(tmp_path_factory.mktemp("long") / "h.db")
-    ticks = (tick(at, gpu(utilization=100 if at % DAY == 600 else 10)) for at in range(0, 100 * DAY, 600))
-    write(path, ticks)
+    ticks = (tick(at, gpu(utilization=100 if at % DAY == 600 else 10)) for at in range(0, 10 * DAY, 600))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sealing, "TIERS", SHORT_TIERS)
+        write(path, ticks)
     return path
 
 
-def test_each_tier_is_kept_as_long_as_it_says_and_not_much_longer(hundred_days: str) -> None:
-    kept = covered(hundred_days)
-    for tier in TIERS:
+def test_each_tier_is_kept_as_long_as_it_says_and_not_much_longer(ten_days: str) -> None:
+    kept = covered(ten_days)
+    assert kept.keys() == {tier.seconds for tier in SHORT_TIERS}
+    for tier in SHORT_TIERS:
         longest = max(tier.spans, default=600) + 3600  # it is tidied up once an hour
         assert tier.keep <= kept[tier.seconds] <= tier.keep + longest
 
 
-def test_ninety_days_can_be_read_and_every_spike_is_there(hundred_days: str) -> None:
-    found = series(hundred_days, "utilization", 10 * DAY, 100 * DAY, 90)
-    assert len(found.times) == 90
+def test_all_that_is_kept_can_be_read_and_every_spike_is_there(ten_days: str) -> None:
+    found = series(ten_days, "utilization", DAY, 10 * DAY, 9)
+    assert len(found.times) == 9
     assert set(found.max) == {100.0}
     assert set(found.min) == {10.0}
-    with HistoryReader(hundred_days) as reader:
+    with HistoryReader(ten_days) as reader:
         span = reader.span()
     assert span is not None
-    assert span[1] - span[0] >= 90 * DAY - 600
+    assert span[1] - span[0] >= 9 * DAY - 600
 
 
-def test_old_days_are_still_read_when_looked_at_closely(hundred_days: str) -> None:
-    found = series(hundred_days, "utilization", 20 * DAY, 20 * DAY + 7200, 600)
+def test_old_days_are_still_read_when_looked_at_closely(ten_days: str) -> None:
+    found = series(ten_days, "utilization", 2 * DAY, 2 * DAY + 7200, 600)
     assert found.mean == [10.0, 100.0, *[10.0] * 10]
 
 
-def test_what_is_older_than_all_blocks_goes_from_the_other_tables(hundred_days: str) -> None:
-    with HistoryReader(hundred_days) as reader:
-        assert reader.events(START, START + DAY) == []
+def test_what_is_older_than_all_blocks_goes_from_the_other_tables(ten_days: str) -> None:
+    with HistoryReader(ten_days) as reader:
+        span = reader.span()
+        assert span is not None
+        assert span[0] > START
+        assert reader.events(START, span[0]) == []
 
 
 def test_a_clock_far_ahead_deletes_nothing(tmp_path: Path) -> None:

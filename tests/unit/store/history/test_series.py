@@ -52,11 +52,16 @@ def test_every_value_lies_between_the_least_and_the_most_of_its_stretch(
         assert math.isnan(low) or low <= mean <= high
 
 
-@pytest.mark.parametrize("points", [100_000, 500, 60, 7, 1])
-def test_a_spike_of_one_second_is_seen_at_every_resolution(tmp_path: Path, points: int) -> None:
-    path = str(tmp_path / "h.db")
+@pytest.fixture(scope="module")
+def with_spike(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("spike") / "h.db")
     write(path, (tick(at, gpu(temperature=95 if at == 4321 else 40)) for at in range(2 * HOUR)))
-    found = series(path, "temperature", 0, 2 * HOUR, points)
+    return path
+
+
+@pytest.mark.parametrize("points", [100_000, 500, 60, 7, 1])
+def test_a_spike_of_one_second_is_seen_at_every_resolution(with_spike: str, points: int) -> None:
+    found = series(with_spike, "temperature", 0, 2 * HOUR, points)
     assert len(found.times) <= max(points, 2)
     assert max(found.max) == 95
     at = found.max.index(95)
@@ -67,12 +72,17 @@ def test_a_spike_of_one_second_is_seen_at_every_resolution(tmp_path: Path, point
     assert sum(found.mean) / len(found.mean) == pytest.approx(40, abs=0.5)
 
 
-@pytest.mark.parametrize("points", [10_000, 400, 50])
-def test_a_pause_is_a_gap_and_zero_is_zero(tmp_path: Path, points: int) -> None:
-    path = str(tmp_path / "h.db")
+@pytest.fixture(scope="module")
+def with_pause(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("pause") / "h.db")
     times = [at for at in range(3 * HOUR) if not HOUR <= at < 2 * HOUR]
     write(path, (tick(at, gpu(utilization=0)) for at in times))
-    found = series(path, "utilization", 0, 3 * HOUR, points)
+    return path
+
+
+@pytest.mark.parametrize("points", [10_000, 400, 50])
+def test_a_pause_is_a_gap_and_zero_is_zero(with_pause: str, points: int) -> None:
+    found = series(with_pause, "utilization", 0, 3 * HOUR, points)
     assert set(known(found.mean)) == {0.0}
     holes = [time for time, value in zip(found.times, found.mean, strict=True) if math.isnan(value)]
     assert len(holes) == 1
@@ -240,13 +250,18 @@ def at_changing_intervals(hours: int) -> list[float]:
     return times
 
 
-@pytest.mark.parametrize("points", [100_000, 2000, 300, 30, 6, 1])
-def test_means_are_weighted_by_time_at_every_resolution(tmp_path: Path, points: int) -> None:
-    path = str(tmp_path / "h.db")
+@pytest.fixture(scope="module")
+def with_changing_intervals(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("intervals") / "h.db")
     # a value stands for the time since the sample before it
     write(path, (tick(at, changing(at - 0.5)) for at in at_changing_intervals(6)))
+    return path
+
+
+@pytest.mark.parametrize("points", [100_000, 2000, 300, 30, 6, 1])
+def test_means_are_weighted_by_time_at_every_resolution(with_changing_intervals: str, points: int) -> None:
     for key, mean in (("utilization", 10.0), ("power_draw", 140.0)):
-        found = over_time(series(path, key, 0, 6 * HOUR + 1, points))
+        found = over_time(series(with_changing_intervals, key, 0, 6 * HOUR + 1, points))
         assert found is not None
         assert found.mean == pytest.approx(mean, rel=0.01)
 
