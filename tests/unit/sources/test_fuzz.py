@@ -6,12 +6,14 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpulse.errors import SourceUnavailable
@@ -60,19 +62,52 @@ def tree(name: str, folder: Path) -> tuple[Path, str]:
     return MACHINES[name](folder), VENDOR.get(name, name)
 
 
+class Tree:
+    """The files of a machine, some of which are changed for a while."""
+
+    def __init__(self, root: Path, most: int, without: str = "") -> None:
+        self._whole = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != without}
+        self._some = st.lists(st.sampled_from(sorted(self._whole)), min_size=1, max_size=most)
+        for path in self._whole:
+            path.chmod(0o644)
+
+    @contextmanager
+    def changed(self, draw: Callable[..., Any]) -> Iterator[list[Path]]:
+        """Give some files wrong contents; yield those files."""
+        paths = draw(self._some)
+        try:
+            for path in paths:
+                path.write_bytes(draw(WRONG))
+            yield paths
+        finally:
+            for path in paths:
+                path.write_bytes(self._whole[path])
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, str, Tree]]:
+    """Write the files of a machine once for all examples."""
+
+    @cache
+    def written(name: str) -> tuple[Path, str, Tree]:
+        root, vendor = tree(name, tmp_path_factory.mktemp(name) / "tree")
+        return root, vendor, Tree(root, 4, without="load")
+
+    return written
+
+
 @pytest.mark.parametrize("name", MACHINES)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, deadline=None)
 @given(data=st.data())
-def test_wrong_contents_never_raise(name: str, tmp_path: Path, data: st.DataObject) -> None:
-    root, vendor = tree(name, tmp_path / "tree")
-    files = sorted(path for path in root.rglob("*") if path.is_file() and path.name != "load")
-    changed = data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=4))
-    for path in changed:
-        path.write_bytes(data.draw(WRONG))
-    try:
-        read_all(make_source(f"{vendor}:{root}"))
-    except SourceUnavailable:  # only where nothing says whose card it is
-        assert {"uevent", "vendor"} <= {path.name for path in changed}
+def test_wrong_contents_never_raise(
+    name: str, machine: Callable[[str], tuple[Path, str, Tree]], data: st.DataObject
+) -> None:
+    root, vendor, files = machine(name)
+    with files.changed(data.draw) as changed:
+        try:
+            read_all(make_source(f"{vendor}:{root}"))
+        except SourceUnavailable:  # only where nothing says whose card it is
+            assert {"uevent", "vendor"} <= {path.name for path in changed}
 
 
 @pytest.mark.parametrize("name", ["amd", "intel"])
@@ -149,18 +184,28 @@ def test_numbers_are_those_of_the_files(name: str, tmp_path: Path) -> None:
     assert not kept & {key for key, value in found.items() if value is not None}
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple[Path, Tree]]:
+    """Copy a recorded machine once for all examples."""
+
+    @cache
+    def copied(machine: Path) -> tuple[Path, Tree]:
+        root = tmp_path_factory.mktemp(machine.name) / "tree"
+        shutil.copytree(machine, root)
+        return root, Tree(root, 8)
+
+    return copied
+
+
 @pytest.mark.skipif(not SHARED.exists(), reason="the recorded machines are not beside this checkout")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_recorded_machines_with_wrong_contents_never_raise(tmp_path: Path, data: st.DataObject) -> None:
+def test_recorded_machines_with_wrong_contents_never_raise(
+    recorded: Callable[[Path], tuple[Path, Tree]], data: st.DataObject
+) -> None:
     machine = data.draw(
         st.sampled_from(sorted(path for vendor in ("amd", "intel") for path in (SHARED / vendor).iterdir()))
     )
-    root = tmp_path / "tree"
-    shutil.rmtree(root, ignore_errors=True)
-    shutil.copytree(machine, root)
-    files = sorted(path for path in root.rglob("*") if path.is_file())
-    for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=8)):
-        path.chmod(0o644)
-        path.write_bytes(data.draw(WRONG))
-    read_all(make_source(f"{machine.parent.name}:{root}"))
+    root, files = recorded(machine)
+    with files.changed(data.draw):
+        read_all(make_source(f"{machine.parent.name}:{root}"))
