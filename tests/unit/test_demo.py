@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
 from gpulse.cli.commands.demo import STEPS
 from gpulse.cli.main import VERBS, load, main
+from gpulse.recordings import demo
 from gpulse.recordings.demo import HOURS, night, write_history
+from gpulse.store.history import HistoryReader
 
 # where a command needs more than the verb; those that serve, draw a screen or change something have tests of their own
 WORDS = {
@@ -30,6 +33,19 @@ WORDS = {
 ELSEWHERE = {"run", "top", "serve", "mcp", "stacks", "trace", "demo"}
 
 
+@pytest.fixture(scope="module")
+def a_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("night") / "history.db"
+    write_history(str(path), time.time())
+    return path
+
+
+@pytest.fixture
+def _one_night(a_night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate the night once for all verbs; it ends when the first of them is asked."""
+    monkeypatch.setattr(demo, "write_history", lambda path, now: shutil.copyfile(a_night, path))
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "GPULSE_CLAIMS"):
@@ -38,6 +54,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPULSE_RUNS", str(tmp_path / "runs"))
 
 
+@pytest.mark.usefixtures("_one_night")
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
 def test_a_verb_answers_on_the_simulated_machine(verb: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["--demo", *WORDS.get(verb, verb).split()]) == 0
@@ -50,6 +67,7 @@ def test_every_verb_knows_the_option() -> None:
     assert [verb for verb in VERBS if not any("--demo" in option.flags for option in load(verb).options)] == []
 
 
+@pytest.mark.usefixtures("_one_night")
 def test_the_walk_has_seven_steps_that_all_work(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--color", "never"]) == 0
     out = capfd.readouterr().out
@@ -58,11 +76,12 @@ def test_the_walk_has_seven_steps_that_all_work(capfd: pytest.CaptureFixture[str
         assert words in out
 
 
-def test_the_night_has_its_incident_and_leaves_no_hole(tmp_path: Path) -> None:
+def test_the_night_has_its_incident_and_leaves_no_hole(a_night: Path) -> None:
     now = 1_794_733_267.0
     seen = list(night(now))
     assert seen[0].time == now - HOURS * 3600.0
     assert {snapshot.gpus[3].state for snapshot in seen} == {"ok", "lost"}
     assert not seen[-1].gpus[2].processes  # free, as in the demo of the present
-    write_history(str(tmp_path / "history.db"), now)
-    assert sqlite3.connect(tmp_path / "history.db").execute("select count(*) from sqlite_master").fetchone()[0] > 0
+    with HistoryReader(str(a_night)) as reader:
+        first, last = reader.span() or (0.0, 0.0)
+    assert last - first == pytest.approx(HOURS * 3600.0, abs=300.0)

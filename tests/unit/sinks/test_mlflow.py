@@ -13,9 +13,16 @@ from gpulse.sinks import MlflowSink
 from tests.unit.readback import mlflow_rows
 from tests.unit.samples import START, sample
 
-mlflow: Any = pytest.importorskip("mlflow")
+mlflow: Any = None
 TAG = "gpu0/utilization"
 NAME = f"gpulse/{TAG}"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _mlflow() -> None:
+    """Import it in the one worker that runs these tests, and not in all that collect them."""
+    global mlflow
+    mlflow = pytest.importorskip("mlflow")
 
 
 @pytest.fixture

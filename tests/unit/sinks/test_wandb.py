@@ -14,8 +14,15 @@ from gpulse.sinks import WandbSink
 from tests.unit.readback import wandb_history, wandb_summary
 from tests.unit.samples import sample
 
-wandb: Any = pytest.importorskip("wandb")
+wandb: Any = None
 TAG = "gpu0/utilization"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _wandb() -> None:
+    """Import it in the one worker that runs these tests, and not in all that collect them."""
+    global wandb
+    wandb = pytest.importorskip("wandb")
 
 
 @pytest.fixture
