@@ -13,6 +13,7 @@ from gpulse.model.metric import GAPS, Flag, Metric, Number, Numbers, Text
 from gpulse.model.snapshot import Problem, Snapshot
 
 if TYPE_CHECKING:
+    from gpulse.model.catalog import State
     from gpulse.model.metric import Gap, Value
 
     _Parts = tuple[dict[str, Value], dict[str, Gap]]
@@ -25,7 +26,7 @@ TIMES = st.integers(0, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_
 
 # Strategies are made once: to make and to check them takes longer than to draw from them.
 _GAP = st.sampled_from(GAPS)
-_STATE = st.sampled_from(("ok", "lost", "timeout", "asleep"))
+_STATE: st.SearchStrategy[State] = st.sampled_from(("ok", "lost", "timeout", "asleep"))
 _SINCE = st.none() | TIMES
 
 
