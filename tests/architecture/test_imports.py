@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.architecture.syntax import modules, statements
 from tests.e2e.lab import environment
 from tests.fake_nvml import Scenario
 from tests.unit.sources.amd.cards import radeon
@@ -120,21 +122,16 @@ def test_a_snapshot_from_python_starts_no_cuda(env: dict[str, str]) -> None:
 
 
 def test_no_file_of_the_package_imports_a_library_that_is_not_installed_with_it() -> None:
-    import ast
-
-    import gpulse
-
     # typing_extensions only for type checkers; tomli is the one dependency, of Python 3.10, which has no tomllib
     everywhere = set(sys.stdlib_module_names) | {"gpulse", "typing_extensions", "tomllib", "tomli"}
-    package = Path(gpulse.__path__[0])
-    for path in sorted(package.rglob("*.py")):
-        here = path.relative_to(package)
+    for path, tree in modules():
+        here = Path(path).relative_to("gpulse")
         allowed = everywhere | EXTRAS.get(str(here.parent), set()) | EXTRAS.get(str(here), set())
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             for name in names:
-                assert name.partition(".")[0] in allowed, f"{path.name} imports {name}"
+                assert name.partition(".")[0] in allowed, f"{path} imports {name}"
 
 
 def test_another_vendors_card_loads_that_vendor_and_no_other(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -29,11 +30,7 @@ cpu_percent tree_cpu_percent children host_memory container job running_time
 _HOST_KEYS = """
 cpu_percent cpu_per_core load memory_used memory_total swap_used disk_read disk_write net_rx net_tx iowait
 """
-_ALL = [
-    pytest.param(metric, id=f"{owner}.{metric.key}")
-    for owner, metrics in (("gpu", GPU_METRICS), ("process", PROCESS_METRICS), ("host", HOST_METRICS))
-    for metric in metrics.values()
-]
+_ALL = [*GPU_METRICS.values(), *PROCESS_METRICS.values(), *HOST_METRICS.values()]
 
 
 @pytest.mark.parametrize(
@@ -43,34 +40,31 @@ def test_every_promised_key_is_there(metrics: dict[str, Metric], promised: str) 
     assert set(promised.split()) <= set(metrics)
 
 
-@pytest.mark.parametrize("metric", _ALL)
-def test_every_metric_says_what_it_is(metric: Metric) -> None:
-    assert metric.title
-    assert metric.title[0].isupper()
-    assert metric.short
-    assert metric.group
-    assert isinstance(metric.unit, Unit)
-    assert metric.help.endswith(".")
-    assert metric.help[0].isupper()
+def test_every_metric_says_what_it_is() -> None:
+    for metric in _ALL:
+        assert metric.title[:1].isupper(), metric.key
+        assert metric.short, metric.key
+        assert metric.group, metric.key
+        assert isinstance(metric.unit, Unit), metric.key
+        assert metric.help.endswith("."), metric.key
+        assert metric.help[0].isupper(), metric.key
 
 
-@pytest.mark.parametrize("metric", _ALL)
-def test_keys_are_plain_words_without_units(metric: Metric) -> None:
-    assert metric.key.replace("_", "").isalnum()
-    assert metric.key == metric.key.lower()
-    assert not metric.key.endswith(("_mb", "_mib", "_bytes", "_watts", "_mhz", "_celsius"))
+def test_keys_are_plain_words_without_units() -> None:
+    units = ("_mb", "_mib", "_bytes", "_watts", "_mhz", "_celsius")
+    assert [metric.key for metric in _ALL if not re.fullmatch("[a-z0-9_]+", metric.key)] == []
+    assert [metric.key for metric in _ALL if metric.key.endswith(units)] == []
 
 
-@pytest.mark.parametrize("metric", _ALL)
-def test_thresholds_lie_inside_the_range_and_in_order(metric: Metric) -> None:
-    levels = [level for level in (metric.warn, metric.critical) if level is not None]
-    assert metric.low < metric.high
-    assert [metric.low, *levels, metric.high] == sorted([metric.low, *levels, metric.high])
+def test_thresholds_lie_inside_the_range_and_in_order() -> None:
+    for metric in _ALL:
+        levels = [level for level in (metric.warn, metric.critical) if level is not None]
+        assert metric.low < metric.high, metric.key
+        assert [metric.low, *levels, metric.high] == sorted([metric.low, *levels, metric.high]), metric.key
 
 
-@pytest.mark.parametrize("metric", _ALL)
-def test_identity_is_never_asked_again(metric: Metric) -> None:
-    assert metric.kind != "identity" or metric.cost == "static"
+def test_identity_is_never_asked_again() -> None:
+    assert [metric.key for metric in _ALL if metric.kind == "identity" and metric.cost != "static"] == []
 
 
 @pytest.mark.parametrize("metrics", [GPU_METRICS, PROCESS_METRICS, HOST_METRICS])
