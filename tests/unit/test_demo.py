@@ -84,4 +84,4 @@ def test_the_night_has_its_incident_and_leaves_no_hole(a_night: Path) -> None:
     assert not seen[-1].gpus[2].processes  # free, as in the demo of the present
     with HistoryReader(str(a_night)) as reader:
         first, last = reader.span() or (0.0, 0.0)
-    assert last - first == pytest.approx(HOURS * 3600.0, abs=300.0)
+    assert last - first > HOURS * 3600.0 - 300.0

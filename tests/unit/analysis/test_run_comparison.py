@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -37,10 +38,22 @@ KINDS = (steady, skewed, stalling, two_kinds)
 def run(
     seed: int, kind: Callable[[random.Random, int], float], scale: float = 1.0, steps: int = 2000, **more: Any
 ) -> KeptRun:
-    rng, times = random.Random(seed), StepTimes()
-    for at in range(steps):
-        times.add(scale * max(1e-3, kind(rng, at)))
-    return KeptRun({"id": f"r-{seed}", "step_blocks": times.blocks, "throughput": {"steps": steps}, **more})
+    blocks = list(_blocks(seed, kind, scale, steps))
+    return KeptRun({"id": f"r-{seed}", "step_blocks": blocks, "throughput": {"steps": steps}, **more})
+
+
+@cache
+def _drawn(seed: int, kind: Callable[[random.Random, int], float], steps: int) -> list[float]:
+    rng = random.Random(seed)
+    return [max(1e-3, kind(rng, at)) for at in range(steps)]
+
+
+@cache
+def _blocks(seed: int, kind: Callable[[random.Random, int], float], scale: float, steps: int) -> list[float]:
+    times = StepTimes()
+    for seconds in _drawn(seed, kind, steps):
+        times.add(scale * seconds)
+    return times.blocks
 
 
 @pytest.mark.parametrize("kind", KINDS)
