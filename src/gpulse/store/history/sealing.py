@@ -66,8 +66,8 @@ def layouts_of(connection: sqlite3.Connection) -> dict[int, Sequence[int]]:
 def times_before(connection: sqlite3.Connection, until: float = float("inf")) -> list[float]:
     """Return the times of the last ticks that are sealed, as far as they precede a moment."""
     found: list[float] = []
-    condition = "tier = 0 AND start < ? ORDER BY id DESC LIMIT ?"
-    for block in blocks_where(connection, condition, (until, _REMEMBERED)):
+    latest = f"ORDER BY id DESC LIMIT {_REMEMBERED}"
+    for block in blocks_where(connection, "tier = 0 AND start < ?", (until,), latest):
         if (rows := read_block(connection, block, {})) is not None:  # else, reading its values reports the damage
             found = [*rows.times, *found]
         if len(found) >= _REMEMBERED:
@@ -205,7 +205,7 @@ def _shrink(connection: sqlite3.Connection, limit: int) -> None:
         ).fetchone()
         if largest is None:
             return
-        _delete(connection, blocks_where(connection, "tier = ? ORDER BY id LIMIT 8", largest))
+        _delete(connection, blocks_where(connection, "tier = ?", largest, "ORDER BY id LIMIT 8"))
 
 
 def _used(connection: sqlite3.Connection) -> int:
