@@ -21,8 +21,8 @@ from gpulse.screen.grid import Grid
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.status import GLANCE
 from gpulse.surfaces.status.view import glance
+from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import ScreenSettings, State, wanted
 
 ROOT = Path(__file__).parent.parent

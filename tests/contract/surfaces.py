@@ -48,8 +48,8 @@ from gpulse.surfaces.exporter import exporter as exporting
 from gpulse.surfaces.exporter.otlp import OtlpPush
 from gpulse.surfaces.jupyter.kernels import Kernel, kernel_table
 from gpulse.surfaces.mcp import Tools
+from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import ScreenSettings, State
 from gpulse.surfaces.web.server import ServerSettings, make_app
 from tests.unit.surfaces.exporter.collector import Collector, decoded

@@ -215,7 +215,7 @@ class PhaseContext:
                 phase.ledger.leave(phase, window)
 
     def __call__(self, function: F) -> F:
-        from .decorating import decorated
+        from .measure import decorated
 
         # one context per call: calls may overlap
         inside: F = decorated(function, lambda: PhaseContext(self._monitor, self._name))

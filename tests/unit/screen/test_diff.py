@@ -20,9 +20,8 @@ from gpulse.screen.grid import WIDE_REST, Grid, difference, mend
 from gpulse.screen.tty import KeyEvent
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top.actions import BY_KEY
-from gpulse.surfaces.top.app import App
+from gpulse.surfaces.top.app import App, paint
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import ScreenSettings, State
 
 pyte = pytest.importorskip("pyte")

@@ -58,8 +58,7 @@ def _glances(arguments: Arguments) -> None:
     from ...model.select import EVERYTHING
     from ...present.theme import capable, size_of
     from ...sources.replay import ReplaySource
-    from ...surfaces.status.view import glance
-    from ...surfaces.status.watch import watch
+    from ...surfaces.status.view import glance, watch
 
     theme = theme_of(arguments, sys.stdout)
 

@@ -64,7 +64,7 @@ def _show(arguments: Arguments) -> int:
 
         if arguments.watch is not None:
             from ...present.theme import capable
-            from ...surfaces.status.watch import watch
+            from ...surfaces.status.view import watch
 
             sampler.settle()
             rows = None if not capable(sys.stdout, os.environ) else lambda: size_of(sys.stdout, os.environ)[1]

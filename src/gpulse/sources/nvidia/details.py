@@ -5,8 +5,7 @@ from __future__ import annotations
 from ctypes import byref, c_int, c_uint
 
 from . import structures
-from .board import BOARD
-from .mig import PROFILES
+from .board import BOARD, PROFILES
 from .nvlink import FABRIC_READERS
 from .nvml import (
     ARGUMENT_VERSION_MISMATCH,

@@ -6,7 +6,7 @@ from ctypes import byref, c_void_p
 
 from ...model.catalog import EVIDENCE, GPU_METRICS, TIMED_POWER, TRACES
 from ..base import Device, DeviceSample, Listing, cached_attribute
-from . import gpm, mig
+from . import board, gpm
 from .gpm import Links, has_nvlink
 from .nvlink import NVLINK_TOTALS, PLACE
 from .nvml import FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, SUCCESS, UNINITIALIZED, error_name, gap_of
@@ -65,7 +65,7 @@ class NvidiaDevice(Device):
         self._plans: dict[Key, list[Bound]] = {}
         self._found_gpm: gpm.Gpm | bool | None = None
         self._found_nvlink: bool | None = None
-        self._found_instances: list[mig.MigInstance] | None = None
+        self._found_instances: list[board.MigInstance] | None = None
 
     def attach(self) -> None:
         if self._looking_up:
@@ -279,14 +279,14 @@ class NvidiaDevice(Device):
         return [gpm.DriverTrace(self._nvml, self.handle, keys) for keys in (TIMED_POWER, EVIDENCE)]
 
     @property
-    def _instances(self) -> list[mig.MigInstance]:
+    def _instances(self) -> list[board.MigInstance]:
         if self._found_instances is None:
             code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
             if code and gap_of(code) != "unsupported":
                 return []
             divided = code == SUCCESS and current == 1
             self._found_instances = (
-                mig.find_instances(self._nvml, self.handle, self._gpm is not None) if divided else []
+                board.find_instances(self._nvml, self.handle, self._gpm is not None) if divided else []
             )
         return self._found_instances
 

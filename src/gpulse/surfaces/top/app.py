@@ -1,4 +1,4 @@
-"""The app: waits for keys, snapshots and signals, changes the state, and has it painted."""
+"""The app: waits for keys, snapshots and signals, changes the state, and paints it; the painter asks each panel for its part."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import time
 from ...analysis.concerns import concerns
 from ...analysis.diagnosis.running import LiveDiagnosis
 from ...analysis.events import ClockWatch, EventDetector
+from ...present.text import ascii_text
 from ...present.theme import QUERY
-from ...screen.grid import difference
+from ...screen.grid import WIDE_REST, Grid, difference, mend
 from ...screen.tty import Keyboard, Tty
+from .actions import help_lines, hints
 from .feeds import LiveFeed, LiveStack, Recall
 from .history import ProcessPast
 from .input import Input
-from .painter import paint
+from .layout import Area, arrange
+from .panels import charts, gpus, processes, rows
 from .processes import all_rows, pids
 from .state import wanted
 
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
-    from ...screen.grid import Grid
     from .feeds import ReplayFeed
     from .state import ScreenSettings, State
+
+    Facts = Callable[[int], dict[str, str]]
 
 _ANSWERED = 0.05  # seconds that a terminal has to answer before the first frame, in which the first sample is taken
 _ESCAPE = 0.03  # seconds after which an Esc is a key and not the start of a sequence
@@ -219,3 +223,65 @@ class App:
         if raised & {signal.SIGWINCH, signal.SIGCONT} or size != (self._state.columns, self._state.rows):
             self._state.columns, self._state.rows = size
             self._input.redraw = True
+
+
+_PANELS = {
+    "header": rows.paint_header, "gpus": gpus.paint, "serving": rows.paint_serving, "charts": charts.paint,
+    "host": rows.paint_host, "processes": processes.paint, "problems": rows.paint_problems, "events": rows.paint_events,
+}  # fmt: skip
+
+
+def paint(state: State, facts: Facts = lambda pid: {}) -> Grid:
+    """Return the screen of a state; `facts` returns more about a process, for the details."""
+    grid = Grid(state.columns, state.rows)
+    areas = arrange(state)
+    if state.dialog in ("gpu", "host"):
+        header, footer = areas["header"], areas["footer"]
+        rows.paint_header(grid, header, state)
+        _view(grid, Area(header.end, 0, footer.row - header.end, state.columns), state)
+    else:
+        for name, panel in _PANELS.items():
+            panel(grid, areas[name], state)
+    rows.paint_footer(grid, areas["footer"], state, hints(state.player is not None))
+    if state.dialog and state.dialog != "filter":
+        _dialog(grid, Area(0, 0, state.rows, state.columns), state, facts)
+    if not state.theme.unicode:
+        _spell(grid)
+    mend(grid)
+    return grid
+
+
+def _view(grid: Grid, area: Area, state: State) -> None:
+    """Draw a full-screen view; they are loaded when first used."""
+    from .panels import views
+
+    (views.paint_gpu if state.dialog == "gpu" else views.paint_host)(grid, area, state)
+
+
+def _dialog(grid: Grid, area: Area, state: State, facts: Facts) -> None:
+    """Draw the open dialog; they are loaded when first used."""
+    if state.dialog == "details":
+        from .panels import details
+
+        details.paint(grid, area, state, facts)
+    elif state.dialog in ("help", "why"):
+        from .panels import details
+
+        if state.dialog == "help":
+            details.paint_help(grid, area, state, help_lines(state.player is not None))
+        else:
+            details.paint_why(grid, area, state)
+    elif state.dialog in ("settings", "sort", "signal"):
+        from .panels.menus import menu_of
+
+        menu_of(state).paint(grid, area, state.theme)
+
+
+def _spell(grid: Grid) -> None:
+    """Replace characters that an ASCII terminal cannot show, cell by cell, so that nothing moves."""
+    for chars in grid.chars:
+        for at, char in enumerate(chars):
+            if char == WIDE_REST:
+                chars[at] = "?"
+            elif not char.isascii():
+                chars[at] = ascii_text(char)[:1] or " "

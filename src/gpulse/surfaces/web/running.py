@@ -45,7 +45,7 @@ _HEADERS = 10.0  # seconds before an idle connection is closed
 _GRACE = 1  # seconds for responses to finish when the server stops
 _SLACK = 2.0
 _AFTERMATH = 2.0  # seconds between connections that were closed and the return of their memory
-_TIDY_EVERY = 120  # ticks between two returns of memory: 20 ms of CPU time each
+_TIDY_EVERY = 60  # ticks between two returns of memory: 20 ms of CPU time each
 
 
 class Patient(H11Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.status.watch import watch
+from gpulse.surfaces.status.view import watch
 
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"

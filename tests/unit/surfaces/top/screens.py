@@ -14,7 +14,7 @@ from gpulse.screen.grid import Grid
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.layout import arrange
-from gpulse.surfaces.top.panels import charts, gpus, host, rows
+from gpulse.surfaces.top.panels import charts, gpus, rows
 from gpulse.surfaces.top.state import ScreenSettings, State
 
 NOW = 1_700_000_000.0
@@ -130,6 +130,6 @@ def painted(state: State) -> Grid:
     rows.paint_header(grid, areas["header"], state)
     gpus.paint(grid, areas["gpus"], state)
     charts.paint(grid, areas["charts"], state)
-    host.paint(grid, areas["host"], state)
+    rows.paint_host(grid, areas["host"], state)
     rows.paint_footer(grid, areas["footer"], state, HINTS)
     return grid

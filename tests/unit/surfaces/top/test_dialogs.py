@@ -13,7 +13,7 @@ from gpulse.present.theme import THEMES, Theme
 from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.layout import Area
-from gpulse.surfaces.top.panels.dialogs import LEGEND, box, paint_help
+from gpulse.surfaces.top.panels.details import LEGEND, box, paint_help
 from gpulse.surfaces.top.panels.menus import Menu, change_setting, menu_of, setting_hint, setting_lines, shown_from
 from gpulse.surfaces.top.state import CHARTS, COLUMNS, INTERVALS, ScreenSettings, State, column_title
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from gpulse.screen.tty import KeyEvent
 from gpulse.surfaces.top.actions import action_for
+from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.input import move_gpu, next_gpu, point_at_gpus
 from gpulse.surfaces.top.layout import Area, GpuPlan, arrange, plan
-from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import State
 from tests.unit.surfaces.top.screens import machine, screen, troubled
 

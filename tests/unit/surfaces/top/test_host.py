@@ -11,7 +11,7 @@ from gpulse.model.catalog import Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.screen.grid import Grid
 from gpulse.surfaces.top.layout import Area
-from gpulse.surfaces.top.panels import host, rows
+from gpulse.surfaces.top.panels import rows
 from gpulse.surfaces.top.state import State
 from tests.unit.surfaces.top.screens import HINTS, screen
 
@@ -25,9 +25,9 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def _host(state: State, rows: int) -> list[str]:
-    grid = Grid(state.columns, rows)
-    host.paint(grid, Area(0, 0, rows, state.columns), state)
+def _host(state: State, height: int) -> list[str]:
+    grid = Grid(state.columns, height)
+    rows.paint_host(grid, Area(0, 0, height, state.columns), state)
     return grid.text()
 
 

@@ -13,8 +13,8 @@ from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.text import width
 from gpulse.screen.grid import Grid
-from gpulse.surfaces.top import painter
-from gpulse.surfaces.top.painter import paint
+from gpulse.surfaces.top import app
+from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.panels import processes as process_panel
 from gpulse.surfaces.top.state import State
 from tests.golden import check_golden
@@ -190,7 +190,7 @@ class TestThePainter:
         for dialog in ("help", "settings", "sort", "signal", "details"):
             plain, opened = screen(80, 24), screen(80, 24)
             opened.dialog = dialog
-            assert painter.paint(plain).chars != painter.paint(opened).chars
+            assert app.paint(plain).chars != app.paint(opened).chars
 
 
 class TestThePast:

@@ -14,7 +14,7 @@ from gpulse.model.catalog import EVIDENCE, GPU_METRICS, HOST_VIEW, Gpu, Host
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Evidence, Verdict
-from gpulse.surfaces.top.painter import paint
+from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.panels import views
 from gpulse.surfaces.top.state import State, wanted
 from tests.golden import check_golden

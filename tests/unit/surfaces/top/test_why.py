@@ -7,8 +7,8 @@ from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.model.verdict import Diagnosis, Holder, Verdict
+from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.history import History
-from gpulse.surfaces.top.painter import paint
 from gpulse.surfaces.top.state import ScreenSettings, State
 from tests.unit.analysis.diagnosis.machines import samples
 

@@ -11,7 +11,7 @@ from ..layout import Area
 from ..processes import all_rows
 from ..signals import SIGNALS, signal_number
 from ..state import CHARTS, COLUMNS, INTERVALS, PANELS, column_title
-from .dialogs import box, placed
+from .details import box, placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
