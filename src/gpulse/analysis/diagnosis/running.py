@@ -250,7 +250,6 @@ def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
 WINDOW = 60.0  # seconds that are judged together
 EVERY = 10.0  # seconds from judgement to judgement
 SOON = 5.0  # the same while a program is new
-SELDOM = 20.0  # the same after a minute of the same verdicts, while the samples stay as they were
 _NEW = 30.0  # seconds
 _AT_ONCE = 1.0  # seconds; when a GPU fails or its program ends, what was found before is old
 _FIRST = 8.0  # seconds of samples before the first judgement
@@ -274,7 +273,6 @@ class LiveDiagnosis:
         self._before: float | None = None
         self._down: frozenset[str | None] = frozenset()
         self._changed = 0.0  # when another program began on any GPU
-        self._agreed = 0.0  # since when judgements have agreed on every GPU
         self._seen: dict[str, str] = {}
         self._told: dict[str, str] = {}
         self._held: dict[str, tuple[str, frozenset[int | None], float]] = {}
@@ -303,18 +301,11 @@ class LiveDiagnosis:
             due = _AT_ONCE
         if time - self._judged < due:
             return False
-        if due == self._every and time - self._agreed >= self._window and time - self._judged < SELDOM:
-            if not self._builder.moved(self._judged):
-                return False
-            self._agreed = time
         self._judged = time
         from .judge import judge  # loads all rules
 
         self._builder.drop_before(time - self._window)
-        known = [verdict.key for verdict in self.latest]
         self.latest = self._since(judge(self._builder))
-        if [verdict.key for verdict in self.latest] != known:
-            self._agreed = time
         self.changes = [verdict for verdict in self.latest if self._is_new(verdict)]
         return True
 

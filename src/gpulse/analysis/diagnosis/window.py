@@ -13,7 +13,7 @@ from itertools import pairwise
 from ...model.catalog import DIAGNOSIS, Process
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
-from .workload import backfilled, moved
+from .workload import backfilled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,10 +267,6 @@ class WindowBuilder:
     def changed(self) -> list[str]:
         """Return the GPUs whose programs, as of the last sample, have nothing in common with those of the last list before it."""
         return [name for name, rows in self._rows.items() if _programs_changed(rows)]
-
-    def moved(self, since: float) -> bool:
-        """Tell whether any GPU does something else since a time than in as many samples before: then it is worth judging."""
-        return any(moved(rows, since) for rows in self._rows.values())
 
     def windows(self) -> list[GpuWindow]:
         """Return one window per GPU and MIG instance, in the order in which they first appeared."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 from itertools import pairwise
 from operator import mul
 
-from ...model.catalog import DIAGNOSIS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .window import GpuWindow, Row
+    from .window import GpuWindow
 
 BUSY_SM = 0.5  # per cent of SM activity from which a sample shows work
 _LEAST_SM = 0.08  # per cent; less is not told from nothing however rare samples are
@@ -238,34 +236,3 @@ def backfilled(
     if last is not None and times and times[-1] - times[last] > _REPEATED:
         found[last + 1 :] = [0.0] * (len(found) - last - 1)
     return found
-
-
-# Places of metrics in a row, and by how much their means may differ while a GPU goes on as before.
-_STEADY = {
-    DIAGNOSIS.index(key): most
-    for most, keys in (
-        (5.0, ("utilization", "sm_active", "tensor_active", "dram_active")),
-        (30.0, ("power_draw", "clock_sm")),
-        (256 << 20, ("memory_used",)),
-        (0.2e9, ("pcie_rx", "pcie_tx")),
-        (0.0, ("ecc_uncorrected", "xid_last")),
-    )
-    for key in keys
-}
-
-
-def moved(rows: Sequence[Row], since: float) -> bool:
-    """Compare means of activity, memory and power, states and throttle reasons of one GPU since a time with those before."""
-    first = next((at for at, row in enumerate(rows) if row.time > since), len(rows))
-    before, now = rows[max(0, 2 * first - len(rows)) : first], rows[first:]
-    words = [{(row.state, row.reasons) for row in part} for part in (before, now)]
-    pids = [{pid for row in part if row.processes is not None for pid in row.processes.pids} for part in (before, now)]
-    if words[0] != words[1] or pids[0] != pids[1]:
-        return True
-    for at, most in _STEADY.items():
-        one, other = ([value for row in part if (value := row.values[at]) is not None] for part in (before, now))
-        if bool(one) != bool(other):
-            return True
-        if one and abs(sum(one) / len(one) - sum(other) / len(other)) > most:
-            return True
-    return False
