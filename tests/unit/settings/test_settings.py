@@ -50,7 +50,7 @@ def test_what_is_wrong_is_not_taken() -> None:
     assert values("serve", {"port": 5}, {"GPULSE_SERVE_PORT": "x"})["port"] == (5, "file")
 
 
-@pytest.mark.parametrize("setting", ALL, ids=repr)
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: f"{setting.table}.{setting.key}")
 def test_every_setting_takes_its_own_default_and_example(setting: Setting) -> None:
     value = setting.example if setting.default is None else setting.default
     assert setting.check(value) == (value, [])
@@ -63,7 +63,7 @@ def test_every_setting_takes_its_own_default_and_example(setting: Setting) -> No
     assert setting.environ == f"GPULSE_{table}{setting.key}".upper()
 
 
-@pytest.mark.parametrize("setting", ALL, ids=repr)
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: f"{setting.table}.{setting.key}")
 @given(value=st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text() | st.integers()))
 @hypothesis_settings(deadline=None, max_examples=30)
 def test_any_value_is_taken_or_refused_with_a_sentence(setting: Setting, value: Any) -> None:
