@@ -120,10 +120,13 @@ class Browser:
         return self.evaluate(code)
 
     def click(self, selector: str, at: int = 0) -> None:
-        """Press the mouse on the middle of an element, once it can be seen."""
+        """Press the mouse on the middle of an element, once it can be seen and no longer moves."""
         find = f"[...document.querySelectorAll({json.dumps(selector)})].filter(e => e.offsetParent !== null)[{at}]"
         self.until(f"{find} && ({find}.scrollIntoView({{block: 'nearest'}}), true)")
-        box = self.until(f"{find} && (b => [b.x + b.width / 2, b.y + b.height / 2])({find}.getBoundingClientRect())")
+        middle = f"(b => [b.x + b.width / 2, b.y + b.height / 2])({find}.getBoundingClientRect())"
+        box = self.until(
+            f"{find} && (was => (window.boxBefore = {middle}) + '' === was && boxBefore)(window.boxBefore + '')"
+        )
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
             self.point(
                 box[0],

@@ -200,7 +200,10 @@ def open_panel(browser: Browser, name: str) -> None:
     """Open a panel from the menu of the sidebar."""
     if not browser.evaluate("document.querySelector('#gpulse-side')?.offsetParent != null"):
         browser.click(SIDE)
-    browser.click("#gpulse-side .panels summary")
+    menu = "document.querySelector('#gpulse-side .panels').open"
+    if not browser.until(f"document.querySelector('#gpulse-side .panels') && {{open: {menu}}}")["open"]:
+        browser.click("#gpulse-side .panels summary")
+        browser.until(menu)
     browser.click(f"#gpulse-side [data-panel={name}]")
     browser.until(f"document.querySelector('#gpulse-{name} .gpulse .view')")
 
