@@ -198,6 +198,7 @@ def empty_lab(browser: Browser, server: JupyterServer) -> None:
 
 def open_panel(browser: Browser, name: str) -> None:
     """Open a panel from the menu of the sidebar."""
+    browser.until("!document.querySelector('#jupyterlab-splash')")  # covers the lab while it changes its theme
     if not browser.evaluate("document.querySelector('#gpulse-side')?.offsetParent != null"):
         browser.click(SIDE)
     menu = "document.querySelector('#gpulse-side .panels').open"
@@ -244,13 +245,17 @@ def write_gpu_kernel(prefix: Path, folder: Path) -> None:
     (spec / "kernel.json").write_text(json.dumps(plain))
 
 
-def kernel_pid(server: JupyterServer) -> int:
-    """Return the process of the one kernel: the child of the server's process that has its connection file on its command line."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            if b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root)):
-                return int(folder.name)
-        except OSError:
-            continue
+def kernel_pid(server: JupyterServer, other_than: int = 0) -> int:
+    """Return the process of the one kernel, by its command line and folder; between two kernels, wait for the other one."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (folder / "cmdline").read_bytes().split(b"\0")
+                if b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root)):
+                    if int(folder.name) != other_than:
+                        return int(folder.name)
+            except OSError:
+                continue
+        time.sleep(0.1)  # a process of the server's: nothing tells when it begins
     raise AssertionError("no kernel runs")
