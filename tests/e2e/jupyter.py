@@ -213,9 +213,15 @@ def command(browser: Browser, text: str) -> None:
     """Run a command from the palette."""
     browser.evaluate("(document.activeElement?.blur(), true)")
     keys = {"key": "C", "code": "KeyC", "windowsVirtualKeyCode": 67, "modifiers": 10}  # ctrl and shift
-    browser.call("Input.dispatchKeyEvent", type="keyDown", **keys)
-    browser.call("Input.dispatchKeyEvent", type="keyUp", **keys)
-    browser.until("document.querySelector('.lm-CommandPalette-input')?.offsetParent")
+    palette = "document.querySelector('.lm-CommandPalette-input')?.offsetParent"
+    for _ in range(6):  # a lab that has just opened a notebook loses the first keys
+        browser.call("Input.dispatchKeyEvent", type="keyDown", **keys)
+        browser.call("Input.dispatchKeyEvent", type="keyUp", **keys)
+        try:
+            browser.until(palette, 5)
+            break
+        except AssertionError:
+            continue
     browser.call("Input.insertText", text=text)
     item = "document.querySelector('.lm-CommandPalette-item.lm-mod-active')?.textContent"
     browser.until(f"{item}?.includes({json.dumps(text)})")
@@ -252,9 +258,9 @@ def kernel_pid(server: JupyterServer, other_than: int = 0) -> int:
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 words = (folder / "cmdline").read_bytes().split(b"\0")
-                if b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root)):
-                    if int(folder.name) != other_than:
-                        return int(folder.name)
+                ours = b"ipykernel_launcher" in words and os.readlink(folder / "cwd").startswith(str(server.root))
+                if ours and int(folder.name) != other_than:
+                    return int(folder.name)
             except OSError:
                 continue
         time.sleep(0.1)  # a process of the server's: nothing tells when it begins
