@@ -8,10 +8,12 @@ whose driver hangs they mostly wait.
 from __future__ import annotations
 
 import ctypes
+import difflib
 import io
 import json
 import os
 import pkgutil
+import re
 import select
 import signal
 import sys
@@ -60,6 +62,7 @@ PATIENCE = 60.0  # seconds until a surface counts as hung
 AT_ONCE = 8  # they wait more than they compute where a driver hangs
 _DEAD = "GPULSE_TEST_DEAD"  # set where no GPU can be read, and every surface must say so
 VALID_SNAPSHOT = Draft202012Validator(snapshot_schema(), format_checker=Draft202012Validator.FORMAT_CHECKER)
+_SHAPE = re.compile(r"[\d.:\s█▏▎▍▌▋▊▉·#-]+")  # what differs between two samples: figures, bars and the room they take
 _FIGURES = ("utilization", "memory_used", "temperature", "power_draw")
 
 # --- commands, in the order in which they need each other
@@ -164,6 +167,29 @@ def commands(name: str) -> None:
         except BaseException:
             print(f"in: gpulse {words}", file=sys.stderr)
             raise
+
+
+class Screen(io.StringIO):
+    """A terminal of 40 lines."""
+
+    def isatty(self) -> bool:
+        """Let everything be drawn on it."""
+        return True
+
+
+def terminal() -> None:
+    """Compare the glance of a terminal, which is updated in place, with that of a pipe: they show the same values."""
+    os.environ |= {"TERM": "xterm", "COLUMNS": "120"}
+    for words in ("status", "status --processes") if can_be_read() else ():
+        pictures = []
+        for stream in (Screen(), io.StringIO()):
+            with redirect_stdout(stream):
+                assert main(words.split()) == 0
+            last = re.split(r"\x1b\[\d+A", stream.getvalue())[-1]
+            plain = re.sub(r"\x1b\[[0-9;]*[mKJ]", "", last)
+            pictures.append([_SHAPE.sub("#", line.rstrip()) for line in plain.splitlines()[1:]])
+        drawn, piped = pictures
+        assert drawn == piped, "\n".join(difflib.unified_diff(drawn, piped, "terminal", "pipe"))
 
 
 # --- one sampler for all that a server and a screen show
@@ -327,6 +353,7 @@ def python() -> None:
 
 SURFACES: dict[str, Callable[[], None]] = {
     **{name: (lambda name=name: commands(name)) for name in COMMANDS},  # type: ignore[misc]
+    "terminal": terminal,
     "server": server,
     "top": top,
     "jupyter": jupyter,
@@ -360,7 +387,7 @@ def problems_of(machine: dict[str, Any]) -> dict[str, str]:
     folder = Path(machine["folder"])
     if machine["library"]:
         ctypes.CDLL(machine["library"])  # a later load by soname finds this one
-    waiting, problems = list(SURFACES), dict[str, str]()
+    waiting, problems = [name for name in SURFACES if name not in machine["without"]], dict[str, str]()
     running: dict[int, tuple[str, int, float]] = {}
     while waiting or running:
         while waiting and len(running) < AT_ONCE:

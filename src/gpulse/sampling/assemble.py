@@ -248,9 +248,8 @@ class SampledGpu:
         fresh, gaps = {**facts.values, "pid": pid}, facts.gaps
         if machine is not None:
             if machine.gaps:
-                hidden = {
-                    key for key, gap in machine.gaps.items() if gap == "denied"
-                }  # also if the driver would tell it
+                # what is denied stays hidden, also if the driver would tell it
+                hidden = {key for key, gap in machine.gaps.items() if gap == "denied"}
                 fresh = {key: value for key, value in fresh.items() if key not in hidden}
                 gaps = {**machine.gaps, **gaps}
             fresh = {**machine.values, **fresh}

@@ -201,13 +201,19 @@ class Sampler:
             self._ask_machine(reading)
         reading.results |= refreshed
         if self._plan.serving:
-            self._servers().look_among(pid for listed in reading.seen.values() for pid in listed)
+            pids = (pid for listed in reading.seen.values() for pid in listed)
+            self._servers().look_among(pids, self.clock.monotonic())
 
     def begun(self) -> Snapshot:
         """Return what `begin` has read."""
         if self._recorded is not None:
             return self._only_chosen(self._recorded)
         return self.with_servers(self._snapshot(self._reading), 0.0)
+
+    def is_pending(self, snapshot: Snapshot) -> bool:
+        """Return whether activity is missing in what `begun` returned, of a GPU or a MIG instance, that `complete` would add."""
+        parts = (part for gpu in snapshot.gpus for part in (gpu, *gpu.instances))
+        return any(part.gaps.get(key) == "pending" for part in parts for key in self._plan.activity)
 
     def complete(self) -> Snapshot:
         """Wait for what `begin` has left out, and return the whole sample, with model servers."""
@@ -222,7 +228,7 @@ class Sampler:
                 reading.add(position, more.get(position), self._plan.activity)
         if reading.counts:
             self._ask_machine(reading)
-        return self.with_servers(self.with_servers(self._snapshot(reading), 0.0))
+        return self.with_servers(self._snapshot(reading))
 
     def _ask_machine(self, reading: StartedSample) -> None:
         ask = machine_job(self.source.machine, self._plan, reading.slow, reading.seen)

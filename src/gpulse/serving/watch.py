@@ -269,13 +269,17 @@ class MachineServing:
         for samples, _ in answers:
             servers = self._tracker.readings(samples, snapshot.gpus, now)
         problems = tuple(dict.fromkeys((*snapshot.problems, *answers[-1][1])))
-        return snapshot.replace(serving=servers, problems=problems) if servers or problems else snapshot
+        if not servers and problems == snapshot.problems:
+            return snapshot
+        return snapshot.replace(serving=servers, problems=problems)
 
-    def look_among(self, pids: Iterable[int]) -> None:
+    def look_among(self, pids: Iterable[int], now: float) -> None:
         """Start to look for servers among these processes, before there is a sample."""
+        self._pids = set(pids)
         if self._watch is not None:
-            self._pids = set(pids)
             self._watch.observe(self._pids)
+        else:
+            self._tracker.readings(self._answer((), now)[0], (), now)
 
     def _answer(self, gpus: Sequence[Gpu], now: float) -> Answer:
         if self._watch is None:

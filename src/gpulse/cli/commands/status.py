@@ -151,17 +151,15 @@ def _once(sampler: Sampler, draw: Callable[[Snapshot], list[str]], rows: int) ->
     sampler.begin(activity=True)
     first = sampler.begun()
     lines = draw(first)
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
-    if len(lines) >= rows:
+    updates = len(lines) < rows  # the cursor cannot return to lines that have left the screen
+    if updates:
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+    whole = sampler.complete() if sampler.is_pending(first) else sampler.with_servers(first)
+    if whole is first and updates:
         return
-    if any(gpu.gaps.get("sm_active") == "pending" for gpu in first.gpus):
-        whole = sampler.complete()
-    else:
-        whole = sampler.with_servers(first)
-        if not whole.serving:
-            return
-    sys.stdout.write(f"\x1b[{len(lines)}A" + "".join(f"{line}\x1b[K\n" for line in draw(whole)))
+    start, end = (f"\x1b[{len(lines)}A", "\x1b[J") if updates else ("", "")
+    sys.stdout.write(start + "".join(f"{line}\x1b[K\n" for line in draw(whole)) + end)
 
 
 def _wanted(arguments: Arguments) -> tuple[Wanted, list[str]]:
