@@ -100,7 +100,9 @@ def derive_memory(sample: DeviceSample, listed: bool = True) -> None:
         gaps["memory_unattributed"] = unknown
 
 
-_KEEP = 120  # samples after which a counter that no longer appears is forgotten
+# samples, and seconds, after which a counter that no longer appears is forgotten: slow ones appear every few seconds,
+# which is hundreds of samples later where there are a hundred per second
+_KEEP, _KEEP_SECONDS = 120, 60.0
 
 
 class Rates:
@@ -109,6 +111,7 @@ class Rates:
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[float, float, int, float | None]] = {}
         self._sample = 0
+        self._cleared = (0, 0.0)  # the sample, and when, after which counters were last forgotten
 
     def rate(self, name: Hashable, counter: Counter) -> float | None:
         """Return the rate since the previous count; None for the first count and for one that decreased.
@@ -127,11 +130,13 @@ class Rates:
         self._last[name] = (counter.value, counter.at, self._sample, rate)
         return rate
 
-    def next_sample(self) -> None:
-        """Mark the end of a sample; from time to time, forget counters that no longer appear."""
+    def next_sample(self, now: float) -> None:
+        """Mark the end of a sample, at a monotonic time; from time to time, forget counters that no longer appear."""
         self._sample += 1
-        if self._sample % _KEEP == 0:
-            self._last = {name: entry for name, entry in self._last.items() if self._sample - entry[2] <= _KEEP}
+        sample, at = self._cleared
+        if self._sample - sample >= _KEEP and now - at >= _KEEP_SECONDS:
+            self._last = {name: entry for name, entry in self._last.items() if entry[2] >= sample}
+            self._cleared = self._sample, now
 
     def restart(self) -> None:
         """Forget every count: after a suspend, counts cannot be compared with earlier ones."""
@@ -184,7 +189,7 @@ class SampledGpu:
             self._remember(sample)
             values = {**device.identity, **self._kept, **sample.values}
         else:
-            self._forget()
+            self.forget()
             values = {**device.identity, **{key: sample.values[key] for key in _OUTLASTING if key in sample.values}}
         gaps = {**self._kept_gaps, **sample.gaps}
         gpu = Gpu(
@@ -202,7 +207,7 @@ class SampledGpu:
 
     def silent(self, device: Device, now: float, gap: Gap) -> Gpu:
         """Build the values of a GPU that did not respond: its identity, and none of its earlier values."""
-        self._forget()
+        self.forget()
         state: State = "timeout" if gap == "timeout" else "ok"
         gaps: dict[str, Gap] = dict.fromkeys(self._plan.asked - device.identity.keys(), gap)
         return Gpu(device.identity, gaps, state=state, since=self._since_when(state, now))
@@ -225,7 +230,8 @@ class SampledGpu:
                 self._kept.pop(key, None)
                 self._kept_gaps[key] = sample.gaps[key]
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Keep none of the earlier values: all are read again."""
         self._empty = True
         self._kept.clear()
         self._kept_gaps.clear()

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     Job: TypeAlias = tuple[Hashable, Callable[[], Any]]
 
 
-_LONGEST = (
-    1.25  # patiences that all jobs together have, first in one thread and then side by side, while they make progress
-)
+# patiences that all jobs together have, first in one thread and then side by side, while they make progress
+_LONGEST = 1.25
 
 
 class Batch:
@@ -113,15 +112,15 @@ class DriverThreads:
         self._stuck: dict[Hashable, Batch] = {}
 
     @property
-    def hanging(self) -> bool:
-        """Whether a call has not returned yet."""
+    def hanging(self) -> frozenset[Hashable]:
+        """The owners of abandoned jobs that have not returned."""
         if self._stuck:
             self._stuck = {owner: batch for owner, batch in self._stuck.items() if not batch.over}
-        return bool(self._stuck)
+        return frozenset(self._stuck)
 
     def waits_for(self, owner: Hashable) -> bool:
         """Return whether this owner has an abandoned job that has not returned."""
-        return self.hanging and owner in self._stuck
+        return owner in self.hanging
 
     def blame(self, owner: Hashable, other: Hashable) -> None:
         """Count an abandoned job of `owner`, if there is one, as a job of `other`."""

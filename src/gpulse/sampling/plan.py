@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import value
 from ..model.catalog import COSTLY, EVIDENCE, GPU_METRICS, PROCESS_METRICS, TIMED_POWER, TRACES
+from ..model.snapshot import Problem
 from ..store.queue import holders
 from ..value import fresh
 
@@ -69,6 +70,13 @@ def _of_cost(keys: Collection[str], metrics: Mapping[str, Metric], cost: str) ->
     return frozenset(key for key in keys if metrics[key].cost == cost and metrics[key].kind != "identity")
 
 
+FOREIGN = Problem(
+    "processes",
+    "names and users of processes cannot be shown: the driver reports ids of the host, not of this container.",
+    "Start the container with --pid=host (hostPID: true in Kubernetes).",
+)
+
+
 class SourceAnswer(value.Value):
     """The host's part of one sample: processes, the host itself, and whether the driver reports PIDs of another namespace.
 
@@ -102,17 +110,14 @@ class SourceAnswer(value.Value):
             sample.values.update(zip(ALLOCATION, self.allocations.get(index, ("", "")), strict=True))
 
 
-def machine_job(
-    machine: Machine, plan: Plan, slow: bool, seen: dict[Hashable, Collection[int]]
-) -> Callable[[], SourceAnswer]:
+def machine_job(machine: Machine, plan: Plan, reading: StartedSample) -> Callable[[], SourceAnswer]:
     """Return the job that reads the host. It runs in a thread like the GPUs: reading a stuck process can hang, too."""
 
     def ask() -> SourceAnswer:
-        answer = SourceAnswer()
-        pids = {pid for listed in [*seen.values()] for pid in listed}
+        answer, pids = SourceAnswer(), reading.pids
         if pids and plan.describes:
             answer.foreign = machine.foreign(pids)
-            answer.processes = {} if answer.foreign else machine.processes(pids, plan.process(slow))
+            answer.processes = {} if answer.foreign else machine.processes(pids, plan.process(reading.slow))
         if plan.host is not None:
             answer.host = machine.host(plan.host)
         if plan.allocates:
@@ -184,6 +189,11 @@ class StartedSample(value.Value):
     counts: bool = False
     results: dict[Hashable, Any] = fresh(factory=dict)
     seen: dict[Hashable, Collection[int]] = fresh(factory=dict)
+
+    @property
+    def pids(self) -> set[int]:
+        """All processes that GPUs have listed so far; a list that hangs may still come."""
+        return {pid for listed in [*self.seen.values()] for pid in listed}
 
     def add(self, position: int, more: Any, keys: frozenset[str]) -> None:
         """Add these values, which were read later, to the sample of a GPU; None: it has not responded."""

@@ -11,7 +11,7 @@ from ..model.snapshot import Problem, Snapshot
 from .assemble import NOT_LISTED, Rates, SampledGpu, add_processes, check, part_of, raised, settle_rates, troubles
 from .clock import SystemClock, Turns
 from .driver_threads import DriverThreads
-from .plan import Plan, SourceAnswer, StartedSample, list_job, machine_job, prime_job, read_job
+from .plan import FOREIGN, Plan, SourceAnswer, StartedSample, list_job, machine_job, prime_job, read_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ _WIDEST = 8  # threads at most
 _POWER_TRACED = 1.0  # minimum seconds between two reads of power traces; the driver's buffer reaches back 2.4 s
 _SELDOM = 2.0  # traces of utilization, in slow periods: they cost 2 ms, and the buffer reaches back 14 s
 _SHORTEST = 0.001  # minimum seconds between two samples; with less, the sampler would do nothing else
-_FOREIGN = Problem(
-    "processes",
-    "names and users of processes cannot be shown: the driver reports ids of the host, not of this container.",
-    "Start the container with --pid=host (hostPID: true in Kubernetes).",
-)
 
 
 class Sampler:
@@ -71,7 +66,7 @@ class Sampler:
         self.lists_every: float | None = None
         self._turns = Turns(self.clock)
         self._threads = DriverThreads(patience, self.clock)
-        self._rates = Rates()
+        self._rates, self._gpu_rates = Rates(), Rates()
         self._sampled_gpus: dict[int, SampledGpu] = {}
         self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
         self._asleep = self.clock.asleep()
@@ -93,8 +88,7 @@ class Sampler:
         if isinstance(results["source"], Exception):
             raise results["source"]
         devices, jobs = self._devices(), self._version_jobs()
-        if primed and self._plan.activity:
-            keys = self._plan.activity
+        if primed and (keys := self._plan.activity):
             jobs = [*(((at, "activity"), prime_job(device, keys, early=True)) for at, device in devices), *jobs]
         # all in one run, so that a GPU that hangs at all of them costs its time once
         self._threads.run([*jobs, *((position, device.attach) for position, device in devices)])
@@ -164,16 +158,18 @@ class Sampler:
             return self._only_chosen(recorded)
         reading = self._start_reading()
         due = self._turn_traced() | (self._plan.costly if reading.costly else frozenset())
-        before = self.source.devices
-        ask = machine_job(self.source.machine, self._plan, reading.slow, reading.seen)
-        jobs = self._read_jobs(reading, due, self._plan.costly)
-        reading.results = self._results(jobs, ask)
-        if self.source.devices is not before:  # the source was reopened: the GPUs may have changed
+        before, hanging = self.source.devices, self._threads.hanging
+        ask = machine_job(self.source.machine, self._plan, reading)
+        reading.results = self._results(self._read_jobs(reading, due, self._plan.costly), ask)
+        if self.source.devices is not before:  # the source was reopened: the GPUs may be others, or in another order
+            self._gpu_rates.restart()
+            for sampled in self._sampled_gpus.values():
+                sampled.forget()
             self._threads.run(self._version_jobs())
             again = self._threads.run([*self._read_jobs(reading, due, self._plan.costly), ("machine", ask)])
             reading.results = {"source": reading.results.get("source"), **again}
-        elif len(reading.results) < len(jobs) + 2:  # a call hangs, so the host may have been read before all GPUs were
-            reading.results.update(self._threads.run([("machine", ask)]))
+        elif self._threads.hanging - hanging:
+            self._ask_machine(reading)  # a call has begun to hang, so the host may have been read before all GPUs were
         return self.with_servers(self._snapshot(reading), 0.0)
 
     def begin(self, rates: bool = False, activity: bool = False) -> None:
@@ -191,18 +187,17 @@ class Sampler:
         left: frozenset[str] = frozenset() if activity else self._plan.activity
         if reading.counts:
             reading.results = self._threads.run_wide(self._list_jobs(reading, self._devices()))
-            self._ask_machine(reading)
-            self._host(self._know(reading.results["machine"], [])[1])
-            self._rates_at = self.clock.monotonic() + _RATES_APART
-        reading.results |= self._threads.run_wide(
-            self._read_jobs(reading, self._turn_traced(), left, not reading.counts)
-        )
+            self._begin_rates(reading)
+        counted = reading.pids
+        jobs = self._read_jobs(reading, self._turn_traced(), left, not reading.counts)
+        reading.results |= self._threads.run_wide(jobs)
         if not reading.counts:
             self._ask_machine(reading)
+        elif reading.pids != counted:  # of GPUs whose processes are read together with their metrics
+            self._begin_rates(reading)
         reading.results |= refreshed
         if self._plan.serving:
-            pids = (pid for listed in reading.seen.values() for pid in listed)
-            self._servers().look_among(pids, self.clock.monotonic())
+            self._servers().look_among(reading.pids, self.clock.monotonic())
 
     def begun(self) -> Snapshot:
         """Return what `begin` has read."""
@@ -230,9 +225,14 @@ class Sampler:
             self._ask_machine(reading)
         return self.with_servers(self._snapshot(reading))
 
+    def _begin_rates(self, reading: StartedSample) -> None:
+        self._ask_machine(reading)
+        self._host(self._know(reading.results["machine"], [])[1])
+        self._rates_at = self.clock.monotonic() + _RATES_APART
+
     def _ask_machine(self, reading: StartedSample) -> None:
-        ask = machine_job(self.source.machine, self._plan, reading.slow, reading.seen)
-        reading.results["machine"] = self._threads.run([("machine", ask)]).get("machine")
+        jobs = [("machine", machine_job(self.source.machine, self._plan, reading))]
+        reading.results["machine"] = self._threads.run(jobs).get("machine")
 
     def _start_reading(self) -> StartedSample:
         """Decide what is due now, and count it as read."""
@@ -262,7 +262,7 @@ class Sampler:
                     asked.add_owners(answer, device.identity)
                 gpus[position] = sampled.answered(device, answer, reading.now, known, reading.lists)
         host = self._host(facts)
-        self._rates.next_sample()
+        self._rates.next_sample(self.clock.monotonic())
         return Snapshot(reading.now, self._parts(gpus), host, self.source.driver, tuple(problems))
 
     def with_servers(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
@@ -343,7 +343,7 @@ class Sampler:
 
     def _sampled(self, position: int) -> SampledGpu:
         if position not in self._sampled_gpus:
-            self._sampled_gpus[position] = SampledGpu(position, self._plan, self._rates, self.dropped)
+            self._sampled_gpus[position] = SampledGpu(position, self._plan, self._gpu_rates, self.dropped)
         return self._sampled_gpus[position]
 
     def _adopt_plan(self) -> None:
@@ -356,9 +356,8 @@ class Sampler:
 
     def _turn_traced(self) -> frozenset[str]:
         every = {"power_trace": _POWER_TRACED, "utilization_trace": _SELDOM * self._slow_every}
-        return frozenset().union(
-            *(keys for key, keys in self._plan.traced.items() if self._turns.take(key, every[key]))
-        )
+        due = (keys for key, keys in self._plan.traced.items() if self._turns.take(key, every[key]))
+        return frozenset().union(*due)
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
         if self._chosen is None:
@@ -375,6 +374,7 @@ class Sampler:
         asleep = self.clock.asleep()
         if asleep - self._asleep > _SUSPENDED:
             self._rates.restart()
+            self._gpu_rates.restart()
         self._asleep = asleep
 
     def _know(self, answer: Any, problems: list[Problem]) -> tuple[dict[int, Facts], Facts | None]:
@@ -384,7 +384,7 @@ class Sampler:
         if not isinstance(answer, SourceAnswer):
             return {}, None
         if answer.foreign:
-            problems.append(_FOREIGN)
+            problems.append(FOREIGN)
         for pid, facts in answer.processes.items():
             settle_rates(("process", pid), facts, self._rates)
             check(facts, PROCESS_METRICS, self.dropped)

@@ -77,6 +77,16 @@ def test_counters_of_things_long_gone_are_forgotten_and_living_ones_kept() -> No
     rates.rate("gone", Counter(0, 0.0))
     for sample in range(1000):
         rates.rate("alive", Counter(sample, sample))
-        rates.next_sample()
+        rates.next_sample(float(sample))
     assert rates.rate("gone", Counter(1, 1000.0)) is None
     assert rates.rate("alive", Counter(1000, 1000.0)) == 1
+
+
+def test_a_slow_counter_is_kept_between_a_hundred_samples_per_second() -> None:
+    rates, found = Rates(), []
+    for sample in range(2000):
+        if sample % 500 == 0:
+            found.append(rates.rate("slow", Counter(sample, sample / 100)))
+        rates.rate("fast", Counter(sample, sample / 100))
+        rates.next_sample(sample / 100)
+    assert found == [None, 100, 100, 100]

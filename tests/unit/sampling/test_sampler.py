@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,14 @@ from gpulse.model.catalog import Gpu
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
-from gpulse.sources.base import Counter, DeviceSample
+from gpulse.sources.base import Counter, DeviceSample, Facts
 from tests.unit.scripted import (
     VALUES,
     ScriptedDevice,
     ScriptedMachine,
     ScriptedSource,
     lost,
+    process,
     sample,
     sampler_of,
 )
@@ -307,6 +309,27 @@ class TestSingleSample:
         assert len(device.asked) == 2
         assert dict(snapshot.gpus[0].items()) == dict(plain.gpus[0].items())
         assert snapshot.gpus[0].gaps == plain.gpus[0].gaps
+
+    def test_processes_that_are_read_together_with_their_gpu_have_rates_too(self) -> None:
+        class Here(ScriptedMachine):
+            real = True
+
+            def processes(self, pids: Collection[int], keys: frozenset[str]) -> dict[int, Facts]:
+                found = super().processes(pids, keys)
+                for facts in found.values():
+                    facts.counters["cpu_percent"] = Counter(clock.monotonic(), clock.monotonic(), 100.0)
+                return found
+
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            answer = sample({})
+            answer.processes[7] = process(memory_used=1)
+            return answer
+
+        clock = ManualClock()
+        wanted = Wanted(VALUES, ("pid", "cpu_percent"), ())
+        sampler = sampler_of(ScriptedDevice(0, script), wanted=wanted, machine=Here({7: {}}), clock=clock)
+        sampler.begin(rates=True)
+        assert sampler.complete().gpus[0].processes[0].cpu_percent == 100.0
 
     def test_a_gpu_that_is_lost_stays_lost(self) -> None:
         sampler = sampler_of(lost(1), wanted=Wanted((*VALUES, "sm_active"), host=()))

@@ -10,11 +10,12 @@ from gpulse.errors import DriverTimeout, SourceUnavailable
 from gpulse.model.select import Wanted
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
-from gpulse.sources.base import DeviceSample, Facts, Machine, Source
+from gpulse.sources.base import Counter, DeviceSample, Facts, Machine, Source
 from tests.unit.scripted import (
     VALUES,
     Hang,
     ScriptedDevice,
+    ScriptedMachine,
     ScriptedSource,
     lost,
     sample,
@@ -84,6 +85,40 @@ class TestFailures:
         snapshot = Sampler(source, Wanted(VALUES), clock=ManualClock()).open().read()
         assert [gpu.index for gpu in snapshot.gpus] == [0]
         assert snapshot.problems == ()
+
+    def test_nothing_is_kept_of_the_gpu_that_another_one_has_taken_the_place_of(self) -> None:
+        class Replaced(ScriptedSource):
+            def refresh(self) -> None:
+                if clock.monotonic() == 1.0:
+                    self.devices = self.devices[1:]
+
+        def counting(limit: float, count: int) -> ScriptedDevice:
+            def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+                known = {"power_default_limit": limit} if "power_default_limit" in keys else {}
+                return sample(known, {"pcie_rx": Counter(count, clock.monotonic())})
+
+            return ScriptedDevice(int(limit), script)
+
+        clock = ManualClock()
+        source = Replaced([counting(1.0, 0), counting(2.0, 1000)])
+        sampler = Sampler(source, Wanted(("power_default_limit", "pcie_rx")), clock=clock).open()
+        sampler.read()
+        clock.sleep(1.0)
+        gpu = sampler.read().gpus[0]
+        assert (gpu.power_default_limit, gpu.gap("pcie_rx")) == (2.0, "pending")
+
+    def test_the_host_is_read_once_per_sample_while_a_gpu_hangs(self, hang: Hang) -> None:
+        def script(snap: int, keys: frozenset[str]) -> DeviceSample:
+            hang()
+            return sample({})
+
+        machine = ScriptedMachine()
+        wanted = Wanted(VALUES, host=("load",))
+        sampler = sampler_of(ScriptedDevice(0, script), wanted=wanted, machine=machine, clock=hang.clock)
+        sampler.read()
+        machine.asked_host.clear()
+        sampler.read()
+        assert len(machine.asked_host) == 1
 
     def test_a_gpu_that_hangs_is_a_timeout_since_then_and_the_others_answer(self, hang: Hang) -> None:
         def script(snap: int, keys: frozenset[str]) -> DeviceSample:

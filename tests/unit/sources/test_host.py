@@ -212,7 +212,7 @@ def test_infiniband_ports_count_words_of_four_bytes(root: Root) -> None:
     rates = Rates()
     _port(root, 0, 0)
     assert _read(root, rates).gaps["port_rx"] == "pending"
-    rates.next_sample()
+    rates.next_sample(0.0)
     _port(root, 1 << 40, 0)
     values = _read(root, rates).values
     assert values["port_names"] == ("mlx5_0/1",)
