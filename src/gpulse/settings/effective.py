@@ -11,6 +11,7 @@ from ..errors import ConfigError, GpulseError
 from ..model.select import did_you_mean
 from ..model.snapshot import Check
 from ..store.config import config_path, key_lines, machine_path, read_config, read_machine_config
+from ..store.lines import replaced
 from ..value import Value
 from .table import ENVIRONMENT, TABLES, toml
 
@@ -195,15 +196,14 @@ def template() -> str:
 
 def write_template(path: str) -> None:
     """Write a new file; raise ConfigError, and change nothing, when there is one already."""
+    if os.path.lexists(path):
+        raise ConfigError(f"{path} already exists;", "edit it, or name another file with --path.")
     try:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        raise ConfigError(f"{path} already exists;", "edit it, or name another file with --path.") from None
+        with replaced(path) as file:
+            file.write(template().encode())
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from None
-    with open(handle, "w", encoding="utf-8") as file:
-        file.write(template())
 
 
 def _tables() -> Iterator[str]:

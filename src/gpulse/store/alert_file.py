@@ -9,7 +9,7 @@ import time
 from ..errors import GpulseError
 from ..model.event import Event, Silence
 from ..value import Value, fresh
-from .claims import lock_holder, try_lock
+from .claims import lock_holder, open_locked
 from .lines import replaced
 from .place import SYSTEM, default_path, existing_path, prepare
 
@@ -66,7 +66,7 @@ class AlertFile:
         """Answer for the file unless another server does."""
         if self.path is not None and self._owner is None:
             try:
-                self._owner = self._lock("server", prepare(self.path), 0.0)
+                self._owner = open_locked(f"{self.path}.server", prepare(self.path))
             except OSError as error:
                 raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
         return self.owned
@@ -194,7 +194,7 @@ class AlertFile:
             return self._memory
         try:
             mode = prepare(self.path)
-            handle = self._lock("lock", mode, float("inf"))
+            handle = open_locked(f"{self.path}.lock", mode, float("inf"))
             assert handle is not None  # it waits
             try:
                 unseen, document = self.changed, self._document()
@@ -208,19 +208,6 @@ class AlertFile:
         except OSError as error:
             raise GpulseError(f"{self.path} cannot be written: {error.strerror}.") from None
         return document
-
-    def _lock(self, what: str, mode: int, patience: float) -> int | None:
-        """Lock a file beside this one; return None if somebody else keeps it locked for longer than `patience` seconds."""
-        handle = os.open(f"{self.path}.{what}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        try:
-            locked = try_lock(handle, patience=patience)
-        except OSError:
-            os.close(handle)
-            raise
-        if locked:
-            return handle
-        os.close(handle)
-        return None
 
     def _stamp(self) -> tuple[int, ...] | None:
         try:

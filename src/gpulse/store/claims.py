@@ -58,8 +58,9 @@ def claim(uuid: str, folder: str | None = None, share: bool = False) -> Claim | 
     handle = _opened(path)
     if handle is None:
         return None
-    locked = try_lock(handle, fcntl.LOCK_SH if share else fcntl.LOCK_EX, _PATIENCE)
-    if not locked or not _is_at(handle, path):  # somebody cleaned up between our opening and our locking
+    if not _lock_or_close(handle, fcntl.LOCK_SH if share else fcntl.LOCK_EX, _PATIENCE):
+        return None
+    if not _is_at(handle, path):  # somebody cleaned up between our opening and our locking
         os.close(handle)
         return None
     sign(handle, f"{user_name(os.getuid())}, pid {os.getpid()}")
@@ -149,14 +150,9 @@ def lock_holder(path: str) -> str | None:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode) or try_lock(handle, fcntl.LOCK_SH):
             return None
-        return note_in(handle)
+        return os.pread(handle, _NOTE, 0).decode("utf-8", "replace").strip()
     finally:
         os.close(handle)
-
-
-def note_in(handle: int) -> str:
-    """Return what the holder of a lock file says in it."""
-    return os.pread(handle, _NOTE, 0).decode("utf-8", "replace").strip()
 
 
 def try_lock(handle: int, kind: int = fcntl.LOCK_EX, patience: float = 0.0) -> bool:
@@ -170,6 +166,22 @@ def try_lock(handle: int, kind: int = fcntl.LOCK_EX, patience: float = 0.0) -> b
             if time.monotonic() >= until:
                 return False
         time.sleep(0.002)
+
+
+def open_locked(path: str, mode: int, patience: float = 0.0) -> int | None:
+    """Open a lock file, made if it is missing, and lock it until its descriptor is closed; None if somebody else keeps it locked."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    return handle if _lock_or_close(handle, fcntl.LOCK_EX, patience) else None
+
+
+def _lock_or_close(handle: int, kind: int, patience: float) -> bool:
+    locked = False
+    try:
+        locked = try_lock(handle, kind, patience)
+    finally:
+        if not locked:
+            os.close(handle)
+    return locked
 
 
 def _is_at(handle: int, path: str) -> bool:

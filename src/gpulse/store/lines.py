@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from contextlib import contextmanager
 
 from ..errors import GpulseError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 PRIVATE = 0o600  # of all that holds command lines, from the moment it is there
 OPEN = 0o644
 _TAIL = 1 << 16
+_LOADED = time.time()  # what is older was written by another process, whatever its PID
 
 
 def open_foreign(path: str) -> tuple[int, os.stat_result] | None:
@@ -45,13 +47,15 @@ def replaced(path: str, mode: int = PRIVATE, *, always: bool = False) -> Iterato
             yield file
         return
     beside = f"{path}.{os.getpid()}.part"
+    if os.path.lexists(beside) and os.lstat(beside).st_mtime < _LOADED:
+        remove(beside)  # of a process that was killed: in a container, the next one has the same PID
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with open(handle, "wb") as file:
             yield file
         os.replace(beside, path)
     except BaseException:  # also on Ctrl-C: nothing half-written stays behind
-        os.unlink(beside)
+        remove(beside)
         raise
 
 

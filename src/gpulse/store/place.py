@@ -207,20 +207,18 @@ class WriterLock:
     """The right to write a history, held until `release`. Raises HistoryBusy when somebody else has it."""
 
     def __init__(self, path: str, mode: int = 0o600) -> None:
-        from .claims import note_in, sign, try_lock
+        from .claims import open_locked, sign
 
         try:
-            self._handle = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode & 0o600)
-            locked = try_lock(self._handle, patience=_PATIENCE)
+            handle = open_locked(f"{path}.lock", mode & 0o600, _PATIENCE)
         except OSError as error:
             if isinstance(error, PermissionError) and os.path.exists(f"{path}.lock"):
                 raise HistoryBusy(path, "another user") from None
             raise HistoryError(f"{path}.lock cannot be opened: {error.strerror}.") from None
-        if not locked:
-            text = note_in(self._handle)
-            os.close(self._handle)
-            raise HistoryBusy(path, text or "another process")
-        sign(self._handle, f"process {os.getpid()} ({_program()})")
+        if handle is None:
+            raise HistoryBusy(path, holder(path) or "another process")
+        self._handle = handle
+        sign(handle, f"process {os.getpid()} ({_program()})")
 
     def release(self) -> None:
         """Let others write; safe to call twice."""

@@ -234,8 +234,9 @@ def _replaced(path: str, plain: Mapping[str, Any], owner: int = -1) -> int:
         if os.geteuid() == 0:
             os.fchown(file.fileno(), owner, -1)
         file.write(json.dumps(plain, allow_nan=False).encode("utf-8", "backslashreplace"))
+        file.flush()  # a full disk is told before there is a second descriptor, which keeps the lock
         try_lock(file.fileno())
-        return os.dup(file.fileno())  # which keeps the lock
+        return os.dup(file.fileno())
 
 
 def _to_plain(entry: Entry) -> dict[str, Any]:

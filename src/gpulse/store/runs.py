@@ -8,7 +8,7 @@ import re
 
 from ..errors import GpulseError, UsageError
 from ..model.codec import parse_time
-from .lines import remove, replaced
+from .lines import open_foreign, remove, replaced
 from .place import state_folder
 
 TYPE_CHECKING = False
@@ -230,9 +230,10 @@ def read_run(path: str) -> KeptRun | None:
 
 
 def _read(path: str) -> dict[str, Any] | None:
+    if (opened := open_foreign(path)) is None:
+        return None
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(handle, "rb") as file:
+        with open(opened[0], "rb") as file:
             plain = json.loads(file.read(_LARGEST))
     except (OSError, ValueError, RecursionError):
         return None

@@ -190,3 +190,22 @@ def test_only_a_plain_file_of_others_is_opened(tmp_path: Path) -> None:
     os.close(handle)
     for wrong in (link, pipe, tmp_path, tmp_path / "missing", "a\0b"):
         assert open_foreign(str(wrong)) is None
+
+
+def test_what_a_killed_process_with_the_same_pid_left_is_no_obstacle(tmp_path: Path) -> None:
+    path, left = tmp_path / "file", tmp_path / f"file.{os.getpid()}.part"
+    left.write_bytes(b"half")
+    os.utime(left, (1_700_000_000, 1_700_000_000))
+    with replaced(str(path)) as file:
+        file.write(b"whole")
+    assert path.read_bytes() == b"whole"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_file_that_another_thread_writes_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with replaced(str(path)) as first:
+        first.write(b"first")
+        with pytest.raises(FileExistsError), replaced(str(path)):
+            pass
+    assert path.read_bytes() == b"first"

@@ -127,7 +127,10 @@ def test_damaged_and_foreign_files_are_left_out(folder: str) -> None:
     ):
         Path(folder, name).write_text(text)
     os.symlink("/etc/passwd", Path(folder, "000001000000000-link.json"))
+    os.mkdir(Path(folder, "000001000000000-folder.json"))
+    files = len(os.listdir("/proc/self/fd"))
     assert [run.id for run in kept_runs(folder)] == ["r-1"]
+    assert len(os.listdir("/proc/self/fd")) == files
 
 
 def test_the_folder_is_the_users_state_folder_or_stated_or_off(tmp_path: Path) -> None:
