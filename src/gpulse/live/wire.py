@@ -145,14 +145,8 @@ def without_commands(snapshot: Snapshot, of: str | None = None) -> Snapshot:
         return process.command is not None and (of is None or process.user != of)
 
     def bare(gpu: Gpu) -> Gpu:
-        return Gpu(
-            dict(gpu.items()),
-            gpu.gaps,
-            state=gpu.state,
-            since=gpu.since,
-            processes=tuple(process.replace(command=None) if hidden(process) else process for process in gpu.processes),
-            instances=tuple(bare(part) for part in gpu.instances),
-        )
+        shown = tuple(process.replace(command=None) if hidden(process) else process for process in gpu.processes)
+        return gpu.replace(processes=shown, instances=tuple(map(bare, gpu.instances)))
 
     if not any(hidden(process) for gpu in snapshot.gpus for process in gpu.all_processes()):
         return snapshot

@@ -26,7 +26,7 @@ from .metric import Flag, Number, Numbers, Reading, Text, Words
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Literal, TypeAlias
+    from typing import Any, Literal, TypeAlias
 
     from .metric import Gap, Metric, Value
 
@@ -562,10 +562,10 @@ class Gpu(Reading):
         assign(self, "processes", processes)
         assign(self, "instances", instances)
 
-    def replace(self, **values: Value | None) -> Gpu:
-        """Return a copy with some values changed; None removes a value."""
-        merged = {key: value for key, value in {**self._values, **values}.items() if value is not None}
-        return Gpu(merged, self.gaps, state=self.state, since=self.since, processes=self.processes, instances=self.instances)
+    def replace(self, **changes: Any) -> Gpu:
+        """Return a copy with some values changed, or its gaps, state, since, processes or instances; None removes a value."""
+        parts = {name: changes.pop(name, getattr(self, name)) for name in ("gaps", *Gpu.__slots__)}
+        return Gpu({key: value for key, value in {**self._values, **changes}.items() if value is not None}, **parts)
 
     def __repr__(self) -> str:
         from .codec import gpu_brief

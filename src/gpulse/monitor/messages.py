@@ -236,8 +236,8 @@ class LastValues:
 
     def _filled(self, gpu: Gpu, instances: tuple[Gpu, ...] = ()) -> Gpu:
         uuid = gpu.uuid or ""
-        values = {**self._values.get(uuid, {}), **dict(gpu.items())}
-        return _with(gpu, values, {"processes"}, self._processes.get(uuid, ()), instances)
+        kept = {key: value for key, value in self._values.get(uuid, {}).items() if gpu.get(key) is None}
+        return _with(gpu, kept, {"processes"}, self._processes.get(uuid, ()), instances)
 
 
 class ActivityMeans:
@@ -285,7 +285,7 @@ class ActivityMeans:
             return gpu
         known = {*means} if listed is None else {*means, "processes"}
         processes = gpu.processes if listed is None else listed
-        return _with(gpu, {**dict(gpu.items()), **means}, known, processes, gpu.instances)
+        return _with(gpu, means, known, processes, gpu.instances)
 
 
 def _with(
@@ -295,9 +295,9 @@ def _with(
     processes: tuple[Process, ...],
     instances: tuple[Gpu, ...],
 ) -> Gpu:
-    """Return a GPU with other values, without the gaps of what is known now."""
+    """Return a GPU with some other values, without the gaps of what is known now."""
     gaps = {key: gap for key, gap in gpu.gaps.items() if key not in known}
-    return type(gpu)(values, gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances)
+    return gpu.replace(**values, gaps=gaps, processes=processes, instances=instances)
 
 
 class MemoryTrail:

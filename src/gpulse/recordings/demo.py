@@ -100,7 +100,7 @@ def night(now: float) -> Iterator[Snapshot]:
 def _lasting(gpu: Gpu, pid: int, age: float) -> Gpu:
     """Return a GPU with one process that lasts: the demo's leak starts again every five minutes, too often for a night."""
     found = tuple(process.replace(pid=pid, running_time=age) for process in gpu.processes)
-    return Gpu(dict(gpu.items()), gpu.gaps, state=gpu.state, processes=found)
+    return gpu.replace(processes=found)
 
 
 def _lost(gpu: Gpu, since: float) -> Gpu:
@@ -130,4 +130,4 @@ def _swept(gpu: Gpu, like: Gpu, pid: int, age: float) -> Gpu:
         {"pid": pid, "name": "python", "command": _SWEEP, "user": "tove", "type": "C", "memory_used": 31 << 30,
          "sm_utilization": 88.0, "cpu_percent": 99.0, "running_time": age}
     )  # fmt: skip
-    return Gpu(dict(like.items()) | own, like.gaps, processes=(process,))
+    return like.replace(**own, processes=(process,))

@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..model.metric import Gap
     from ..model.snapshot import Snapshot
     from ..sampling.sampler import Sampler
     from ..sources.smi.source import GivenSmiSource
@@ -224,5 +223,4 @@ def parse(lines: Iterable[bytes]) -> dict[str, bytes]:
 
 def _unlisted(gpu: Gpu) -> Gpu:
     """Return a GPU whose processes nobody has asked for."""
-    gaps: dict[str, Gap] = {**gpu.gaps, "processes": "skipped"}
-    return Gpu(dict(gpu.items()), gaps, state=gpu.state, since=gpu.since, instances=gpu.instances)
+    return gpu.replace(gaps={**gpu.gaps, "processes": "skipped"}, processes=())

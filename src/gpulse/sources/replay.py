@@ -80,12 +80,10 @@ def completed(frame: Snapshot) -> Snapshot:
 
 
 def _complete(gpu: Gpu) -> Gpu:
-    parts = tuple(_complete(part) for part in gpu.instances)
-    values = dict(gpu.items())
-    if gpu.memory_percent is None and (share := memory_percent(values)) is not None:
-        values["memory_percent"] = share
-    gaps = {key: gap for key, gap in gpu.gaps.items() if key not in values}
-    return Gpu(values, gaps, state=gpu.state, since=gpu.since, processes=gpu.processes, instances=parts)
+    parts = tuple(map(_complete, gpu.instances))
+    share = memory_percent(dict(gpu.items())) if gpu.memory_percent is None else gpu.memory_percent
+    gaps = gpu.gaps if share is None else {key: gap for key, gap in gpu.gaps.items() if key != "memory_percent"}
+    return gpu.replace(memory_percent=share, gaps=gaps, instances=parts)
 
 
 class RecordedDevice(Device):

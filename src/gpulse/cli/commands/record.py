@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...model.metric import Gap
+    from ...model.catalog import Gpu
     from ...model.select import Wanted
     from ...model.snapshot import Snapshot
     from ...sampling.sampler import Sampler
@@ -121,15 +121,12 @@ def _samples(sampler: Sampler, arguments: Arguments) -> Iterator[Snapshot]:
 
 def _without_processes(snapshot: Snapshot) -> Snapshot:
     """Mark processes as skipped, which differs from an empty list."""
-    from ...model.catalog import Gpu
 
     def bare(gpu: Gpu) -> Gpu:
-        gaps: dict[str, Gap] = {**gpu.gaps, "processes": "skipped"}
-        parts = tuple(bare(part) for part in gpu.instances)
-        return Gpu(dict(gpu.items()), gaps, state=gpu.state, since=gpu.since, instances=parts)
+        gaps = {**gpu.gaps, "processes": "skipped"}
+        return gpu.replace(gaps=gaps, processes=(), instances=tuple(map(bare, gpu.instances)))
 
-    gpus = tuple(bare(gpu) for gpu in snapshot.gpus)
-    return snapshot.replace(gpus=gpus)
+    return snapshot.replace(gpus=tuple(map(bare, snapshot.gpus)))
 
 
 def _to_history(sampler: Sampler, arguments: Arguments) -> None:

@@ -220,9 +220,8 @@ class Choice:
         return sorted(known, key=self._value, reverse=self._falling) + unknown
 
     def _processes(self, gpu: Gpu) -> Gpu:
-        processes, instances = tuple(self._chosen(gpu.processes)), tuple(map(self._processes, gpu.instances))
-        values = dict(gpu.items())
-        return Gpu(values, gpu.gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances)
+        instances = tuple(map(self._processes, gpu.instances))
+        return gpu.replace(processes=tuple(self._chosen(gpu.processes)), instances=instances)
 
     def _value(self, reading: Reading) -> tuple[float, tuple[str, ...]]:
         value = reading.get(self._key or "")

@@ -284,9 +284,7 @@ def _gpu(gpu: Gpu) -> Gpu:
     parts = (*processes, *instances)
     if sound is gpu and all(new is old for new, old in zip(parts, (*gpu.processes, *gpu.instances), strict=True)):
         return gpu
-    return Gpu(
-        dict(sound.items()), gpu.gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances
-    )
+    return sound.replace(processes=processes, instances=instances)
 
 
 def _believed(reading: Some, metrics: Mapping[str, Metric]) -> Some:

@@ -152,7 +152,7 @@ def shareable(samples: Iterable[RecordedSample]) -> Iterator[RecordedSample]:
 def _shareable_gpu(gpu: Gpu) -> Gpu:
     processes = tuple(map(_shareable_process, gpu.processes))
     instances = tuple(map(_shareable_gpu, gpu.instances))
-    return Gpu(dict(gpu.items()), gpu.gaps, state=gpu.state, since=gpu.since, processes=processes, instances=instances)
+    return gpu.replace(processes=processes, instances=instances)
 
 
 def _shareable_process(process: Process) -> Process:
