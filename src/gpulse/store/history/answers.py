@@ -140,13 +140,13 @@ def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, 
     """Return number, UUID and facts of each GPU as last told before a moment, or first told when that was later."""
     import json
 
-    facts: dict[int, tuple[int, str, dict[str, Any]]] = {}
+    told: dict[int, tuple[str, str]] = {}
     for gpu, uuid, since, text in connection.execute(
         "SELECT gpu, uuid, since, facts FROM fact JOIN gpu ON gpu.id = fact.gpu ORDER BY fact.id"
     ):
-        if since < end or gpu not in facts:
-            facts[gpu] = (gpu, uuid, json.loads(text))
-    return list(facts.values())
+        if since < end or gpu not in told:
+            told[gpu] = (uuid, text)
+    return [(gpu, uuid, json.loads(text)) for gpu, (uuid, text) in told.items()]
 
 
 def labels_of(connection: sqlite3.Connection, end: float = float("inf")) -> dict[str, str]:

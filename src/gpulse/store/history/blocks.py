@@ -313,7 +313,7 @@ def delete_damaged_blocks(connection: sqlite3.Connection) -> list[Damage]:
     return _around(found)
 
 
-def _merged(damages: Iterable[Damage]) -> list[Damage]:
+def merged(damages: Iterable[Damage]) -> list[Damage]:
     """Return stretches that overlap as one; those of one GPU within those of the machine are left out."""
     found: list[Damage] = []
     for damage in sorted(damages, key=lambda damage: (damage.gpu is not None, damage.gpu or 0, damage.start)):
@@ -340,7 +340,7 @@ def events_of(
     `uuids` are those of the GPUs by number, `labels` the numbers people know them by.
     """
     found = []
-    for damage in _merged(damages):
+    for damage in merged(damages):
         if damage.start < end and damage.stop >= start:
             uuid = "" if damage.gpu is None else uuids.get(damage.gpu, "")
             gpus = (labels.get(uuid, "?"),) if uuid else ()

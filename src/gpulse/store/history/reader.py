@@ -25,7 +25,7 @@ from .answers import (
     usage_times,
     use_of,
 )
-from .blocks import DAMAGED, damaged_rows, damaged_uses, events_of, without_repeats
+from .blocks import DAMAGED, damaged_rows, damaged_uses, events_of, merged, without_repeats
 from .columns import SERVING
 from .database import BROKEN, is_damage, open_to_read
 from .fetching import TimeGrid, fetch
@@ -285,6 +285,7 @@ class HistoryReader:
         try:
             return question(connection)
         finally:
+            self._damages = merged(self._damages)  # each question meets the same again
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 

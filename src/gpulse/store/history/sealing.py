@@ -124,8 +124,17 @@ def tidy(connection: sqlite3.Connection, size_limit: int, damages: list[Damage])
     for tier in TIERS:
         _expire(connection, tier)
     _shrink(connection, size_limit)
+    for table in ("layout", "layout_copy"):  # a job that comes or goes makes another one; the newest is in use
+        connection.execute(
+            f"DELETE FROM main.{table} WHERE id NOT IN (SELECT layout FROM main.tick)"
+            f" AND id < (SELECT max(id) FROM main.{table})"
+        )
     (oldest,) = connection.execute("SELECT min(start) FROM block").fetchone()
     if oldest is not None:
+        connection.execute(
+            "DELETE FROM main.fact WHERE since < ?1 AND id NOT IN (SELECT max(id) FROM fact WHERE since < ?1 GROUP BY gpu)",
+            (oldest,),
+        )
         connection.execute("DELETE FROM main.event WHERE time < ?", (oldest,))
         connection.execute("DELETE FROM main.usage WHERE last < ?", (oldest,))
         connection.execute("DELETE FROM main.process WHERE id NOT IN (SELECT process FROM main.usage)")

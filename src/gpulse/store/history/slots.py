@@ -26,16 +26,13 @@ from .fetching import fetch
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, TypeAlias
 
-    from ...model.metric import Reading, Value
+    from ...model.metric import Metric, Reading, Value
+    from .blocks import Damage
 
     Statement: TypeAlias = "tuple[str, tuple[Any, ...]]"
-    from collections.abc import Mapping
-
-    from ...model.metric import Metric
-    from .blocks import Damage
 
 MOST_PROCESSES = 4  # of a GPU; a place for every PID would fill the file on machines with many short jobs
 _FIGURES = (
@@ -90,9 +87,7 @@ class Slots:
         rows = connection.execute("SELECT gpu, key, id FROM slot")
         self._slots: dict[tuple[int, str], int] = {(gpu, key): id for gpu, key, id in rows}
         self._last_slot = max(self._slots.values(), default=0)
-        self._layouts: dict[bytes, int] = {
-            bytes(slots): id for id, slots in connection.execute("SELECT id, slots FROM layout")
-        }
+        self._last_layout: int = connection.execute("SELECT ifnull(max(id), 0) FROM layout").fetchone()[0]
         self._active = array("I")
         self._places: dict[str, dict[str, int]] = {}
         self._words: dict[tuple[str, str], list[int]] = {}
@@ -123,12 +118,14 @@ class Slots:
             for rank, process in enumerate(gpu.processes[:MOST_PROCESSES]):
                 self._fill_process(row, uuid, f"{PROCESSES}:{rank}:", process)
         if self._layout is None:
-            self._layout = self._layout_of(self._active.tobytes())
+            self._layout = self._last_layout = self._last_layout + 1
+            self._tell_twice("layout", (self._layout, self._active.tobytes()))
         return self._layout, row.tobytes()
 
     def keep_only(self, slots: set[int]) -> None:
         """Forget the places of all others: of GPUs and metrics that have gone. Those that come back get a new place."""
-        if kept := array("I", [slot for slot in self._active if slot in slots]):
+        kept = [slot for slot in self._active if slot in slots]
+        if 0 < len(kept) < len(self._active):
             names = {slot: name for name, slot in self._slots.items()}
             uuids = self.uuids
             self._places, self._words, self._active, self._layout = {}, {}, array("I"), None
@@ -198,12 +195,6 @@ class Slots:
         if word:
             self._words.setdefault((uuid, name), []).append(place)
         return place
-
-    def _layout_of(self, slots: bytes) -> int:
-        if (number := self._layouts.get(slots)) is None:
-            number = self._layouts[slots] = max(self._layouts.values(), default=0) + 1
-            self._tell_twice("layout", (number, slots))
-        return number
 
     def _is_news(self, uuid: str, key: str, value: Value) -> bool:
         known = self._facts.setdefault(uuid, {})
@@ -293,10 +284,7 @@ def _snapshot(
             instances.setdefault(known["parent"], []).append(gpu)
         else:
             gpus[uuid] = gpu
-    whole = [
-        Gpu(dict(gpu.items()), state=gpu.state, processes=gpu.processes, instances=tuple(instances.get(uuid, ())))
-        for uuid, gpu in gpus.items()
-    ]
+    whole = [gpu.replace(instances=tuple(instances[uuid])) if uuid in instances else gpu for uuid, gpu in gpus.items()]
     whole.sort(key=lambda gpu: (gpu.index is None, gpu.index or 0))
     return Snapshot(time, tuple(whole), host, serving=tuple(servers))
 

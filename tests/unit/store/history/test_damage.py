@@ -303,3 +303,13 @@ def test_a_damaged_header_is_no_other_file(tmp_path: Path, place: int) -> None:
     assert known(series(str(path), "utilization", 0, 1300).mean) == [float(at % 90) for at in range(0, 1300, 10)]
     write(str(path), [tick(1300, gpu(utilization=1))])
     assert len(series(str(path), "utilization", 0, 1301).mean) == 131
+
+
+def test_damage_that_every_question_meets_is_remembered_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "h.db")
+    history(path)
+    flip(path, "part", "data", "gpu = 1 AND block IN (SELECT id FROM block WHERE tier = 0)")
+    with HistoryReader(path) as reader:
+        for _ in range(5):
+            reader.series(["utilization"], None, START, START + 9000, 100_000)
+        assert len(reader._damages) == 1

@@ -104,3 +104,30 @@ def test_the_size_is_limited(tmp_path: Path) -> None:
     connection.close()
     assert (pages - free) * 4096 < limit + 100_000  # beside the ticks of ten minutes
     assert len(series(path, "energy", 0, 6 * 3600, 100).times) > 50
+
+
+def test_layouts_and_facts_that_nothing_refers_to_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each word that comes or goes makes another layout, and the job that a GPU was given to is a fact."""
+    monkeypatch.setattr(sealing, "TIERS", (Tier(0, (), 6 * 3600), Tier(600, (), 6 * 3600)))
+    path, ticks = str(tmp_path / "h.db"), 3 * 144
+    write(
+        path,
+        (
+            tick(600.0 * at, gpu(job=f"slurm:{at // 6}", throttle_reasons=(f"word{at % 50}",), temperature=at % 50))
+            for at in range(ticks)
+        ),
+    )
+    connection = sqlite3.connect(path)
+    try:
+        tables = ("layout", "layout_copy", "fact")
+        layouts, copies, facts = (connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables)
+    finally:
+        connection.close()
+    assert layouts == copies < 15
+    assert facts < 15
+    assert series(path, "temperature", 600.0 * (ticks - 12), 600.0 * ticks).mean == [
+        at % 50 for at in range(ticks - 12, ticks)
+    ]
+    with HistoryReader(path) as reader:
+        (known,) = reader.gpus(START + 600.0 * (ticks - 6), START + 600.0 * ticks)
+        assert known.facts["job"] == f"slurm:{(ticks - 1) // 6}"
