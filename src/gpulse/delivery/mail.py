@@ -9,6 +9,7 @@ import threading
 from ..errors import ConfigError
 from ..present.alerts import notice_lines, notice_title
 from ..present.text import clean
+from ..store.config_path import read_secret
 from .delivery import Delivery, Failed, run_program
 
 TYPE_CHECKING = False
@@ -84,8 +85,10 @@ class Mailer:
                 if self._tls == "starttls":
                     server.starttls(context=secure)
                 if self._user:
-                    server.login(self._user, _password(self._password_file))
+                    server.login(self._user, read_secret(self._password_file, "mail.password_file"))
                 refused = server.send_message(message, self._sender, list(to))
+        except ConfigError as error:
+            raise Failed(str(error)) from None
         except (OSError, smtplib.SMTPException) as error:
             raise Failed(f"{self.place}: {_reason(error)}") from None
         if refused:
@@ -139,14 +142,6 @@ def _server(settings: Mapping[str, Any]) -> tuple[str, int, str]:
     if tls == "auto":
         tls = "tls" if digits == "465" else "none" if host in _LOCAL else "starttls"
     return host, int(digits) if colon else _PORTS[tls], tls
-
-
-def _password(path: str) -> str:
-    try:
-        with open(os.path.expanduser(path), encoding="utf-8") as file:
-            return file.readline().rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failed(f"mail.password_file cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _reason(error: Exception) -> str:

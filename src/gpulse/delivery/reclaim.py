@@ -11,6 +11,7 @@ from ..analysis.alerts import Notice, Transition
 from ..present.cells import moment_text, zone_text
 from ..present.events import holding_text
 from ..present.text import clean
+from ..store.claims import user_name
 from .delivery import Failed
 from .mail import Mailer
 from .post import Webhook
@@ -142,5 +143,5 @@ class ReclaimDesk:
 def reclaim_event(step: ReclaimStep, kind: str, now: float, told: Sequence[str]) -> Event:
     """Return what was done about a process: who did it, why and how long it was idle."""
     event = step.holding.event(now, kind, step.idle)
-    by = pwd.getpwuid(os.geteuid()).pw_name
+    by = user_name(os.geteuid())
     return event.replace(values={**event.values, "by": by, "told": ", ".join(told)})

@@ -11,6 +11,7 @@ from ..errors import ConfigError, GpulseError, UsageError
 from ..model.codec import from_plain, time_text
 from ..sources.slurm import expanded, gpu_nodes, split_names
 from ..store.config import read_config
+from ..store.config_path import config_path, read_secret
 from .fleet import Fleet, PollingFeed
 
 TYPE_CHECKING = False
@@ -30,8 +31,6 @@ _KEYS = {"url": (*_TEXTS, "headers"), "prometheus": (*_TEXTS, "match", "headers"
 
 def fleet_path(environ: Mapping[str, str] = os.environ) -> str:
     """Return the file that is read if none is named: fleet.toml beside the settings."""
-    from ..store.config_path import config_path
-
     return os.path.join(os.path.dirname(config_path(environ)), "fleet.toml")
 
 
@@ -71,18 +70,6 @@ def _feeds(
     feeds: list[Feed] = [SshFeed(hosts, interval)] if hosts else []
     feeds += [UrlFeed(urls, interval)] if urls else []
     return feeds + [PrometheusFeed(server, interval, matcher) for server, matcher in servers]
-
-
-def read_secret(path: str, what: str) -> str:
-    """Return the first line of a file with a token or password; raises ConfigError."""
-    try:
-        with open(os.path.expanduser(path), encoding="utf-8", errors="replace") as file:
-            secret = file.read(4096).strip().partition("\n")[0]
-    except OSError as error:
-        raise ConfigError(f"{what} {path} cannot be read ({error.strerror});", "name another file.") from None
-    if not secret:
-        raise ConfigError(f"{what} {path} is empty;", "name another file.")
-    return secret
 
 
 def _entries(tables: Mapping[str, Any], table: str, path: str) -> list[Mapping[str, Any]]:

@@ -6,8 +6,8 @@ import os
 
 from ..errors import ConfigError
 from ..model.serving import Tariff
-from ..sources.files import read_bytes, read_text
-from ..store.config_path import config_path
+from ..sources.files import read_bytes
+from ..store.config_path import config_path, read_secret
 from ..value import Value
 
 TYPE_CHECKING = False
@@ -41,9 +41,12 @@ class ServingSettings:
 
     def token(self, address: Address) -> str:
         """Return the token for an address; empty if it has none. The file is read each time, so that a new token takes effect."""
-        path = self.token_files.get(address.name)
-        text = (read_text(path, 4096) or "") if path else ""
-        return text if text.isascii() and text.isprintable() else ""
+        path = os.path.expanduser(self.token_files.get(address.name, ""))
+        try:
+            token = read_secret(path, "token file") if os.path.isfile(path) else ""  # a pipe would block the sample
+        except ConfigError:
+            token = ""
+        return token if token.isascii() and token.isprintable() else ""
 
 
 def read_settings(environ: Mapping[str, str]) -> ServingSettings:

@@ -96,7 +96,6 @@ class LinuxMachine(Machine):
         self._proc = f"{root}/proc"
         self._ticks = os.sysconf("SC_CLK_TCK")
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._users: dict[int, str] = {}
         self._relatives: dict[tuple[int, int], Relative] = {}
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
         self._files: dict[tuple[int, str], ProcessFile] = {}
@@ -306,14 +305,11 @@ class LinuxMachine(Machine):
             return -1
 
     def _user(self, uid: int) -> str:
-        import pwd
+        from ..store.claims import user_name
 
-        if uid not in self._users:
-            try:
-                self._users[uid] = str(uid) if self._policy().numbered(uid) else pwd.getpwuid(uid).pw_name
-            except (KeyError, OverflowError):
-                self._users[uid] = str(uid) if uid >= 0 else "?"
-        return self._users[uid]
+        if uid < 0:
+            return "?"
+        return str(uid) if self._policy().numbered(uid) else user_name(uid)
 
     def _trees(self, roots: Collection[int], stats: Mapping[int, Stat], traffic: bool) -> dict[int, Tree]:
         """Return the process tree of each root; what is in none of them is left out of the next walk."""
@@ -347,11 +343,16 @@ class LinuxMachine(Machine):
         return {int(name): stat for name in names(self._proc) if name.isdecimal() and (stat := self._stat(name))}
 
     def _traffic(self, pids: Sequence[int]) -> tuple[int, int] | None:
-        """Return the bytes a tree has read from and written to storage; None if one of its processes is not visible."""
+        """Return the bytes a tree has read from and written to storage; None if one of its processes is not visible.
+
+        One that has just ended counts with its parent, as soon as that has waited for it.
+        """
         read = written = 0
         for pid in pids:
             counts = dict(line.split(": ") for line in (read_text(f"{self._proc}/{pid}/io") or "").splitlines())
             if "read_bytes" not in counts:
+                if not os.path.exists(f"{self._proc}/{pid}"):
+                    continue
                 return None
             read += int(counts["read_bytes"])
             written += int(counts["write_bytes"])

@@ -98,13 +98,9 @@ def check_own(pid: int) -> None:
     if owner is None:
         raise StacksUnavailable(f"process {pid} does not exist.", "See `gpulse status --processes`.")
     if not is_own(pid):
-        import pwd
+        from ..store.claims import user_name
 
-        try:
-            name = pwd.getpwuid(owner).pw_name
-        except KeyError:
-            name = str(owner)
-        raise StacksUnavailable(f"process {pid} belongs to {name}; only your own processes are read.")
+        raise StacksUnavailable(f"process {pid} belongs to {user_name(owner)}; only your own processes are read.")
 
 
 class PySpy:

@@ -111,14 +111,18 @@ class SlurmNode:
         self._ask = ask or run_slurm
         self._known: Mapping[str, SlurmJob] | None = None
         self._asked = float("-inf")
+        self._thread: threading.Thread | None = None
 
     def jobs(self, named: Collection[str] = ()) -> Mapping[str, SlurmJob] | None:
         """Return the jobs by key (`slurm:12`), None if Slurm has not answered; `named` are keys that processes have."""
         now = time.monotonic()
         unknown = self._known is not None and any(key not in self._known for key in named)
-        if now - self._asked >= (_SOON if unknown else _EVERY):
+        busy = self._thread is not None and self._thread.is_alive()  # a controller that hangs costs 10 s for each job
+        if not busy and now - self._asked >= (_SOON if unknown else _EVERY):
             self._asked = now
-            threading.Thread(target=self._refresh, args=(tuple(named),), name="gpulse-slurm", daemon=True).start()
+            asking = threading.Thread(target=self._refresh, args=(tuple(named),), name="gpulse-slurm", daemon=True)
+            self._thread = asking
+            asking.start()
         return self._known
 
     def _refresh(self, named: Collection[str]) -> None:

@@ -1,8 +1,10 @@
-"""Where the settings file is."""
+"""Where the settings file is, who else could change it, and the secrets in files that it names."""
 
 from __future__ import annotations
 
 import os
+
+from ..errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,3 +41,15 @@ def writable_by_others(path: str) -> str:
         if at == "/":
             return ""
         at = os.path.dirname(at)
+
+
+def read_secret(path: str, what: str) -> str:
+    """Return the first line of a file with a token or password, spaces included; raise ConfigError, naming `what` it is, without one."""
+    try:
+        with open(os.path.expanduser(path), encoding="utf-8", errors="replace") as file:
+            secret = file.read(4096).lstrip("\r\n").partition("\n")[0].rstrip("\r")
+    except OSError as error:
+        raise ConfigError(f"{what} {path} cannot be read ({error.strerror});", "name another file.") from None
+    if not secret.strip():
+        raise ConfigError(f"{what} {path} is empty;", "name another file.")
+    return secret

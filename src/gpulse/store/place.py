@@ -70,22 +70,19 @@ def check_access(path: str) -> None:
         return  # not there; opening it reports that
     if os.access(path, os.R_OK):
         return
-    owner = _name_of(status.st_uid, "pwd", "getpwuid")
-    group = _name_of(status.st_gid, "grp", "getgrgid")
-    me = _name_of(os.geteuid(), "pwd", "getpwuid")
+    from .claims import user_name
+
+    owner, me = user_name(status.st_uid), user_name(os.geteuid())
     if not (status.st_mode & 0o040 and status.st_gid != 0):
         raise HistoryError(f"{path} may be read only by {owner};", f"run this as {owner}.")
-    remedy = f"ask an administrator to run `usermod -aG {group} {me}`, then log in again; or run this as {owner}."
-    raise HistoryError(f"{path} may be read only by {owner} and the members of the group {group};", remedy)
-
-
-def _name_of(number: int, module: str, function: str) -> str:
-    import importlib
+    import grp
 
     try:
-        return str(getattr(importlib.import_module(module), function)(number)[0])
-    except (ImportError, KeyError):
-        return str(number)
+        group = grp.getgrgid(status.st_gid).gr_name
+    except KeyError:
+        group = str(status.st_gid)
+    remedy = f"ask an administrator to run `usermod -aG {group} {me}`, then log in again; or run this as {owner}."
+    raise HistoryError(f"{path} may be read only by {owner} and the members of the group {group};", remedy)
 
 
 def prepare(path: str, system: str = SYSTEM, mounts: str = _MOUNTS) -> int:

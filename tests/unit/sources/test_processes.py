@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -245,3 +246,15 @@ class TestForeignPids:
     def test_without_processes_nothing_is_foreign(self, root: Root) -> None:
         root.link("proc/self/ns/pid", "pid:[4026532000]")
         assert not LinuxMachine(str(root)).foreign([])
+
+
+def test_a_worker_that_has_just_ended_hides_no_traffic(root: Root, monkeypatch: pytest.MonkeyPatch) -> None:
+    root.process(7, traffic=(1000, 10))
+    root.process(8, parent=7, traffic=(500, 1))
+    machine = LinuxMachine(str(root))
+    stats = machine._related([7])
+    shutil.rmtree(Path(str(root), "proc/8"))
+    monkeypatch.setattr(machine, "_related", lambda roots: stats)
+    facts = machine.processes([7], _ALL)[7]
+    assert facts.counters["tree_read"].value == 1000
+    assert "tree_read" not in facts.gaps

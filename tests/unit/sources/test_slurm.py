@@ -113,6 +113,18 @@ def test_the_controller_is_asked_once_per_job(monkeypatch: pytest.MonkeyPatch) -
     assert settled(node, "slurm:9") == ["slurm:9"]  # the last answer stays
 
 
+def test_a_controller_that_hangs_is_not_asked_again_meanwhile() -> None:
+    controller = Controller()
+    node = SlurmNode(controller)
+    controller.answers.clear()
+    for _ in range(3):
+        node._asked = float("-inf")
+        assert node.jobs() is None
+    assert sum(thread.name == "gpulse-slurm" for thread in threading.enumerate()) == 1
+    controller.answers.set()
+    assert settled(node) == ["slurm:7"]
+
+
 def test_without_an_answer_nothing_is_known() -> None:
     controller = Controller()
     controller.works = False

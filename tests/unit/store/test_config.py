@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from gpulse.errors import ConfigError
 from gpulse.store.config import config_path, read_config, write_table
+from gpulse.store.config_path import read_secret
 
 _SETTINGS = st.one_of(
     st.text(),
@@ -265,3 +266,15 @@ class TestWriting:
         with pytest.raises(ConfigError):
             write_table(str(file), "top", {"a": "\ud800"})
         assert not file.exists()
+
+
+def test_a_secret_is_the_first_line_with_all_its_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    for text, secret in (("a b \n", "a b "), ("\r\ntoken\r\nmore\n", "token"), ("token", "token")):
+        path.write_text(text, newline="")
+        assert read_secret(str(path), "the file") == secret
+    path.write_text(" \n")
+    with pytest.raises(ConfigError, match="is empty"):
+        read_secret(str(path), "the file")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_secret(str(tmp_path / "missing"), "the file")

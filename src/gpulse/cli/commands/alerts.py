@@ -11,6 +11,7 @@ from ...present.alerts import alert_plain, alert_text
 from ...present.cells import moment_text
 from ...present.events import silence_parts
 from ...present.text import aligned, clean
+from ...store.claims import user_name
 from ...units import duration_text, parse_duration
 from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb, checked_action, words
 from ..output import write_json
@@ -98,7 +99,7 @@ def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
     if arguments.end is not None:
         if words:
             raise UsageError("alerts: silence --end takes no rule;", "leave it out.")
-        ended = file.end_silence(arguments.end, _me())
+        ended = file.end_silence(arguments.end, user_name(os.getuid()))
         sys.stdout.write(f"ended the silence of {silence_text(ended)}\n")
         return 0
     if len(words) > 1:
@@ -107,7 +108,7 @@ def _silence(arguments: Arguments, file: AlertFile, words: list[str]) -> int:
         raise UsageError("alerts: silence what?", "Name a rule, --gpu or --user, or say --all.")
     rules = [rule.name for rule in rules_from(_table())]
     given = {"rule": "".join(words), "user": arguments.user or "", "reason": arguments.reason or ""}
-    made = new_silence(_me(), getattr(arguments, "for"), rules, gpus=arguments.gpu or (), **given)
+    made = new_silence(user_name(os.getuid()), getattr(arguments, "for"), rules, gpus=arguments.gpu or (), **given)
     file.add_silence(made)
     sys.stdout.write(f"{made.id}: silenced {silence_text(made)} until {moment_text(made.until)}\n")
     return 0
@@ -124,7 +125,7 @@ def _acknowledge(file: AlertFile, words: list[str]) -> int:
         raise UsageError("alerts: acknowledge which?", "`gpulse alerts list` shows their ids; `all` means every one.")
     if missing := [word for word in ids if word not in known]:
         raise GpulseError(f"no alert with the id {missing[0][:20]!r} is active.", "`gpulse alerts list` shows them.")
-    file.acknowledge(ids, _me())
+    file.acknowledge(ids, user_name(os.getuid()))
     sys.stdout.write(f"acknowledged {len(ids)} alert{'' if len(ids) == 1 else 's'}\n")
     return 0
 
@@ -158,15 +159,6 @@ def _test() -> int:
         sys.stdout.write(f"{delivery.name} {delivery.place}: {said}\n")
         sys.stdout.flush()
     return int(failed > 0)
-
-
-def _me() -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 VERB = Verb(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pwd
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -28,6 +27,7 @@ from ...live.machine import LiveMachine, MachineSettings, StreamClient, StreamCl
 from ...live.parameters import Parameter, Refusal, count, read, timestamp
 from ...live.wire import compact
 from ...store.cell_log import CellSpan
+from ...store.claims import user_name
 from ...store.config import config_path, read_config
 from .cells import KernelWatch
 from .kernels import Kernel
@@ -354,7 +354,7 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
             interval=self.interval,
             idle_interval=self.idle_interval or None,
             history=None if kept == "none" else kept,
-            user=None if self.show_commands else _user(),
+            user=None if self.show_commands else user_name(os.geteuid()),
             failed=lambda text: self.log.warning("gpulse: %s", text),
             alerts=self._alerts,
         )
@@ -374,11 +374,3 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
             return None
         alerts.resume(AlertFile(None if history is None else alert_path(history)))
         return alerts
-
-
-def _user() -> str:
-    """Return the name of the user that the server runs as, as in process lists."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
