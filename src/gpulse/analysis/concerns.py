@@ -162,7 +162,9 @@ def _joined(found: Sequence[Concern]) -> list[Concern]:
         key = (one.key, one.severity, one.pid) if one.pid is not None else (one.key, at)
         groups.setdefault(key, []).append(one)
     return [
-        group[0].replace(
+        group[0]
+        if len(group) == 1
+        else group[0].replace(
             gpus=tuple(dict.fromkeys(name for one in group for name in one.gpus)),
             uuids=tuple(dict.fromkeys(uuid for one in group for uuid in one.uuids)),
             alerts=tuple(dict.fromkeys(id for one in group for id in one.alerts)),

@@ -33,6 +33,11 @@ def spans(values: Sequence[float], count: int) -> list[Span]:
 
 
 def braille_spans(columns: Sequence[Span], rows: int, low: float, high: float) -> list[str]:
+    """Return the rows of `braille_cells` as text."""
+    return ["".join(row) for row in braille_cells(columns, rows, low, high)]
+
+
+def braille_cells(columns: Sequence[Span], rows: int, low: float, high: float) -> list[tuple[str, ...]]:
     """Return an area plot of columns of dots, two by four dots a cell, the top row first; cells of nothing but shade are `SHADE`.
 
     A stroke in each column from its lowest to its highest value, joined to the one before, light shade below. None leaves a hole;
@@ -45,11 +50,11 @@ def braille_spans(columns: Sequence[Span], rows: int, low: float, high: float) -
     for left, right in zip_longest(columns[::2], columns[1::2]):
         cells.append(_pair(before, left, right, rows, low, high))
         before = right
-    return ["".join(row) for row in zip(*cells, strict=True)] if cells else [""] * rows
+    return list(zip(*cells, strict=True)) if cells else [()] * rows
 
 
 @lru_cache(maxsize=8192)  # a curve that moves by one column is made of the same cells
-def _pair(before: Span, left: Span, right: Span, rows: int, low: float, high: float) -> str:
+def _pair(before: Span, left: Span, right: Span, rows: int, low: float, high: float) -> tuple[str, ...]:
     """Return the cells of two columns of dots from the top down, joined to the column before them."""
     strokes = [_stroke(span, low, high, rows * 4) for span in (before, left, right)]
     return _cell(_joined(strokes[1], strokes[0]), _joined(strokes[2], strokes[1]), rows)
@@ -63,21 +68,21 @@ def _stroke(span: Span, low: float, high: float, dots: int) -> tuple[int, int] |
     return bottom, bottom if span[1] == span[0] else _height(span[1], low, high, dots) - 1
 
 
-def _cell(left: tuple[int, int] | None, right: tuple[int, int] | None, rows: int) -> str:
+def _cell(left: tuple[int, int] | None, right: tuple[int, int] | None, rows: int) -> tuple[str, ...]:
     """Return one column of cells from the top down: blank, then the strokes of both halves, then shade."""
     if left is None and right is None:
-        return " " * rows
+        return (" ",) * rows
     ends = [stroke for stroke in (left, right) if stroke is not None]
     lowest, highest = min(first for first, _ in ends) >> 2, max(last for _, last in ends) >> 2
-    middle = ""
+    middle = []
     for row in range(highest, lowest - 1, -1):
         mask, base = 0, row * 4
         if left is not None:
             mask = _dots(_LEFT, left, base) | (_LEFT[2] if base + 2 < left[0] else 0)
         if right is not None:
             mask |= _dots(_RIGHT, right, base)
-        middle += chr(0x2800 + mask) if mask else " "
-    return " " * (rows - 1 - highest) + middle + (" " if left is None else SHADE) * lowest
+        middle.append(chr(0x2800 + mask) if mask else " ")
+    return (*" " * (rows - 1 - highest), *middle, *[" " if left is None else SHADE] * lowest)
 
 
 def _dots(bits: tuple[int, ...], stroke: tuple[int, int], base: int) -> int:

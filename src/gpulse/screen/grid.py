@@ -9,6 +9,8 @@ from ..present.text import clean, width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..present.line import Line
     from ..present.theme import Theme
 
@@ -101,8 +103,8 @@ def mend(grid: Grid) -> None:
                 chars[at] = " "
 
 
-def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
-    """Write trusted text whose characters all take one cell, and return the column after it.
+def draw(grid: Grid, row: int, column: int, text: Sequence[str], style: str = "") -> int:
+    """Write trusted characters that all take one cell, and return the column after them.
 
     Several times faster than `Grid.put`, which checks each character; never use it for untrusted text.
     """
@@ -114,7 +116,7 @@ def draw(grid: Grid, row: int, column: int, text: str, style: str = "") -> int:
     return end
 
 
-def draw_styled(grid: Grid, row: int, column: int, text: str, styles: list[str]) -> int:
+def draw_styled(grid: Grid, row: int, column: int, text: Sequence[str], styles: list[str]) -> int:
     """Write trusted text like `draw`, with a style for each of its characters: one call for what would take several."""
     if not 0 <= row < grid.rows or column < 0 or column >= grid.columns:
         return column

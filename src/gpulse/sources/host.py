@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _CPU = frozenset({"cpu_percent", "cpu_per_core", "iowait"})
 _MEMORY = frozenset({"memory_used", "memory_total", "memory_cached", "swap_used", "swap_total"})
+_AMOUNTS = frozenset(
+    ("MemTotal", "MemFree", "MemAvailable", "Buffers", "Cached", "SReclaimable", "SwapTotal", "SwapFree")
+)
 _ACTIVITY = {
     "context_switches": "ctxt", "interrupts": "intr", "processes_running": "procs_running", "processes_blocked": "procs_blocked",
 }  # fmt: skip
@@ -49,9 +52,9 @@ def read_host(keys: Key, root: str = "") -> Facts:
 
 
 def memory_info(root: str = "") -> dict[str, int]:
-    """Return /proc/meminfo in bytes, by its own keys; empty if it cannot be read."""
+    """Return the amounts of `_AMOUNTS` in /proc/meminfo in bytes; empty if it cannot be read."""
     parts = (line.partition(":") for line in _lines(f"{root}/proc/meminfo", 1 << 16))
-    amounts = ((word, rest.split()[:1]) for word, _, rest in parts)
+    amounts = ((word, rest.split()[:1]) for word, _, rest in parts if word in _AMOUNTS)
     return {word: int(amount[0]) * 1024 for word, amount in amounts if amount and amount[0].isdecimal()}
 
 

@@ -172,7 +172,9 @@ class Work:
         self.span = span
         span.worked = True
         self.stalled = _STALLS.judge(span)
-        self.phases = [Span(gpu, low, high, span.active) for low, high in phases(gpu, span.first, span.end)]
+        cuts = phases(gpu, span.first, span.end)
+        # a span of one phase is that phase: its figures are not worked out twice
+        self.phases = [span] if len(cuts) == 1 else [Span(gpu, low, high, span.active) for low, high in cuts]
 
     def put_checkpoints(self, seconds: dict[str, float]) -> None:
         """Count the waits of pauses in which the program writes as checkpoints."""

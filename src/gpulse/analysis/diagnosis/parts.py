@@ -128,10 +128,10 @@ def wait_causes(span: Span) -> dict[str, float]:
     if (span.cpu_main or 0.0) >= _THREADS and span.states and span.states.get("running", 0.0) < _WAITS:
         return {"workers": 1.0}  # threads of the program, which the main thread waits for
     causes: dict[str, float] = {}
-    total = sum(one.weight for one in samples)
     for one in samples:
-        causes[one.cause] = causes.get(one.cause, 0.0) + one.weight / total
-    found = {part: (1.0 - thread) * share for part, share in causes.items()}
+        causes[one.cause] = causes.get(one.cause, 0.0) + one.weight
+    total = sum(causes.values())
+    found = {part: (1.0 - thread) * weight / total for part, weight in causes.items()}
     found["thread"] = found.get("thread", 0.0) + thread
     return {part: share for part, share in found.items() if share > 0}
 
@@ -157,7 +157,8 @@ def _samples(span: Span) -> list[_Sample]:
     sm, use = gpu.columns["sm_active"], gpu.columns["utilization"]
     waits, network, cores = gpu.host["iowait"], gpu.host["net_rx"], span.cores
     found = []
-    for at, state, *values in zip(main.at, main.states, *(main.values[key] for key in _TELLING), strict=True):
+    told = zip(*(main.values[key] for key in _TELLING), strict=True)
+    for at, state, values in zip(main.at, main.states, told, strict=True):
         if not span.first <= at < span.end:
             continue
         activity = use[at] if use[at] is not None else sm[at]

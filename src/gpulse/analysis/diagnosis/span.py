@@ -235,10 +235,18 @@ class Span:
 
     def _sampled(self, wanted: frozenset[str]) -> float | None:
         """Return the share of the samples (0–1) with any of these reasons, None where no sample has them."""
-        rows = zip(self.gpu.rows[self.first : self.end], self.weights, strict=True)
-        told = [(weight, row.reasons) for row, weight in rows if row.reasons is not None]
-        total = sum(weight for weight, _ in told)
-        return sum(weight for weight, reasons in told if not wanted.isdisjoint(reasons)) / total if total > 0 else None
+        total = sum(self._reasons.values())
+        held = sum(weight for reasons, weight in self._reasons.items() if not wanted.isdisjoint(reasons))
+        return held / total if total > 0 else None
+
+    @cached_property
+    def _reasons(self) -> dict[tuple[str, ...], float]:
+        """The seconds in which the samples told each set of throttle reasons."""
+        found: dict[tuple[str, ...], float] = {}
+        for row, weight in zip(self.gpu.rows[self.first : self.end], self.weights, strict=True):
+            if row.reasons is not None:
+                found[row.reasons] = found.get(row.reasons, 0.0) + weight
+        return found
 
     def _counted(self, key: str) -> float | None:
         """Return by how much a counter of seconds grew per second; None where it was read less than twice."""

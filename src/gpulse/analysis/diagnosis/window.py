@@ -187,9 +187,10 @@ class ProcessSamples:
         self.pid = pid
         self.read = read
         self.process = process
-        self.at = [place for place, _, _ in seen]
-        self.states = [state for _, _, state in seen]
-        columns = zip(*(values for _, values, _ in seen), strict=True)
+        self.at: Sequence[int]
+        self.states: Sequence[str | None]
+        self.at, rows, self.states = zip(*seen, strict=True)
+        columns = zip(*rows, strict=True)
         self.values: dict[str, Column] = dict(zip(PROCESS_KEYS, columns, strict=True))
         rates = self.values["tree_cpu_percent"]
         self.values["tree_cpu_percent"] = backfilled(self.values["tree_cpu_time"], [times[at] for at in self.at], rates)

@@ -64,12 +64,17 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
     held = _held(gpu)
     spans: list[tuple[int, int]] = []
     holders: set[int] = set()
+    now: set[int] = set()
+    before: Sequence[int | None] = ()
+    bridge = max(_BRIDGE, 2.5 * gpu.interval)
     for at, holds in enumerate(held):
         if not holds:
             continue
         listed = gpu.processes[at]
-        now = set() if listed is None else {pid for pid in listed.pids if pid is not None}
-        near = bool(spans) and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= max(_BRIDGE, 2.5 * gpu.interval)
+        pids = () if listed is None else listed.pids
+        if pids != before:  # seldom
+            before, now = pids, {pid for pid in pids if pid is not None}
+        near = bool(spans) and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= bridge
         if near and not (now and holders and now.isdisjoint(holders)):
             spans[-1] = (spans[-1][0], at + 1)
         else:

@@ -74,12 +74,12 @@ class App:
             feed = self._feed(tty)
             while not self._input.over:
                 waits = [feed.patience, _ESCAPE if self._keyboard.waiting else None]
-                self._heed(tty.wait(min((wait for wait in waits if wait is not None), default=None)))
+                if self._heed(tty.wait(min((wait for wait in waits if wait is not None), default=None))):
+                    self._want()
                 for fresh in feed.samples():
                     self._take(fresh)
                 self._recall()
                 self._signals(tty)
-                self._want()
                 self._draw(tty)
         feed.close()
 
@@ -97,8 +97,8 @@ class App:
             tty.write(QUERY)
         return asked
 
-    def _heed(self, typed: bytes) -> None:
-        """Handle keys; a new sample that wakes us within a sequence does not end the sequence."""
+    def _heed(self, typed: bytes) -> bool:
+        """Handle keys and return whether there were any; a new sample that wakes us within a sequence does not end the sequence."""
         now = time.monotonic()
         if typed:
             self._typed = now
@@ -107,6 +107,7 @@ class App:
             events = self._keyboard.flush() if now - self._typed >= _ESCAPE else []
         for event in events:
             self._input.handle(event)
+        return bool(events)
 
     def _feed(self, tty: Tty) -> LiveFeed | ReplayFeed:
         """Return where samples come from: the driver, or the recording that the source plays."""

@@ -7,7 +7,9 @@ from ..rule import DiagnosisRule, Span, Verdict, above, below, percent, seen
 BUSY = 60.0  # per cent of utilization of the samples that count
 SLOW = 0.85  # of the highest clock
 POWER = 0.80  # of the limit
-_EXPLAINED = ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_slowdown", "hw_power_brake_slowdown")
+_EXPLAINED = frozenset(
+    ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_slowdown", "hw_power_brake_slowdown")
+)
 _SET = ("applications_clocks_setting",)
 
 
@@ -19,7 +21,7 @@ def _judge(span: Span) -> Verdict | None:
     clocks = [
         clock
         for row, clock, use in zip(rows, span.values("clock_sm"), span.values("utilization"), strict=True)
-        if clock is not None and use is not None and use >= BUSY and not set(_EXPLAINED) & set(row.reasons or ())
+        if clock is not None and use is not None and use >= BUSY and _EXPLAINED.isdisjoint(row.reasons or ())
     ]
     if len(clocks) < 3 or len(clocks) < 0.5 * len(rows):
         return None

@@ -18,8 +18,9 @@ _CPU = 0.5  # cores
 def _judge(span: Span) -> Verdict | None:
     if len(span.tracks) < 2:
         return None
-    sure = [track for track in span.tracks if (_mean(track, span) or 0.0) >= SHARE]
-    likely = [track for track in span.tracks if track not in sure and _may_use(track, span)]
+    shares = [(track, _mean(track, span)) for track in span.tracks]
+    sure = [track for track, share in shares if (share or 0.0) >= SHARE]
+    likely = [track for track, share in shares if share is None and _may_use(track, span)]
     if len(sure) + len(likely) < 2:
         return None
     both = [*sure, *likely]
@@ -27,7 +28,7 @@ def _judge(span: Span) -> Verdict | None:
     if together < _TOGETHER:
         return None
     evidence: list[Evidence | None] = [above("computing_processes", float(len(both)), 2.0)]
-    evidence += [above("process_sm", _mean(track, span), SHARE) for track in sure[:3]]
+    evidence += [above("process_sm", share, SHARE) for track, share in shares if track in sure[:3]]
     evidence += facts(span, "sm_active", "utilization")
     return RULE.found(
         span, "high" if len(sure) >= 2 else "low", evidence, processes=both, share=together, count=len(both)
@@ -41,7 +42,7 @@ def _mean(track: ProcessSamples, span: Span) -> float | None:
 
 def _may_use(track: ProcessSamples, span: Span) -> bool:
     """Tell whether a process whose share the driver does not tell probably computes beside the others."""
-    if _mean(track, span) is not None or (span.busy or 0.0) < _FULL:
+    if (span.busy or 0.0) < _FULL:
         return False
     cpu = span.mean_of(track, "cpu_percent")
     return (cpu or 0.0) / 100.0 >= _CPU and max(track.known("memory_used"), default=0.0) >= _HELD

@@ -44,10 +44,12 @@ def _grows(span: Span, track: ProcessSamples | None, points: Sequence[tuple[floa
     if len(points) < 6 or points[-1][0] - points[0][0] < _SHORTEST:
         return None
     grown, seconds = points[-1][1] - points[0][1], points[-1][0] - points[0][0]
+    if grown < max(_LEAST, 0.002 * points[0][1]):
+        return None
     least = max(_STEP, 0.2 * grown / len(points))  # a fifth of even growth per sample
     rises = ((time, later - earlier) for (_, earlier), (time, later) in pairwise(points))
     steps = [(time, size) for time, size in rises if size >= least]
-    if grown < max(_LEAST, 0.002 * points[0][1]) or len(steps) < RISES:
+    if len(steps) < RISES:
         return None
     fallen = any(later < earlier - 0.02 * grown for (_, earlier), (_, later) in pairwise(points))
     pause, longest = _pauses(points, steps, span.interval)

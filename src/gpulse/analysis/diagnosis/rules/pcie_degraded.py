@@ -33,9 +33,10 @@ def _judge(span: Span) -> Verdict | None:
 
 def _under_load(span: Span) -> list[int]:
     """Return the places at which the link is in use, or at least the GPU; a link saves power by slowing down when idle."""
-    least = {"pcie_rx": TRAFFIC, "pcie_tx": TRAFFIC, "utilization": BUSY}.items()
-    columns = span.gpu.columns
-    return [at for at in range(span.first, span.end) if any((columns[key][at] or 0.0) >= low for key, low in least)]
+    places: set[int] = set()
+    for key, least in {"pcie_rx": TRAFFIC, "pcie_tx": TRAFFIC, "utilization": BUSY}.items():
+        places.update(at for at, value in enumerate(span.values(key), span.first) if (value or 0.0) >= least)
+    return sorted(places)
 
 
 RULE = DiagnosisRule(

@@ -6,7 +6,7 @@ from itertools import repeat
 
 from ....model.catalog import CURVES, GPU_METRICS, Gpu
 from ....present.cells import MISSING, clock_text, is_absent, value_text, why_absent
-from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_spans
+from ....present.plot import ASCII_SHADE, SHADE, ascii_spans, braille_cells
 from ....present.text import fit, width
 from ....present.words import degrees
 from ....screen.grid import draw, draw_styled
@@ -18,7 +18,7 @@ from ..state import SPANS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ....model.metric import Metric
     from ....present.plot import Span
@@ -149,13 +149,14 @@ def _chart(grid: Grid, chart: Chart, state: State, style: str, moment: float | N
     plot, spans = chart.plot, chart.spans()
     dots = plot.columns * (2 if state.theme.unicode else 1)
     shade = state.theme.glyph(SHADE, ASCII_SHADE)
-    make = braille_spans if state.theme.unicode else ascii_spans
+    make: Callable[..., Sequence[Sequence[str]]] = braille_cells if state.theme.unicode else ascii_spans
     shaded = {shade: "track"}
-    for at, text in enumerate(make(spans[-dots:], plot.rows, chart.low, chart.high)):
-        if shade in text:
-            draw_styled(grid, plot.row + at, plot.column, text, list(map(shaded.get, text, repeat(style))))
+    for at, cells in enumerate(make(spans[-dots:], plot.rows, chart.low, chart.high)):
+        count = cells.count(shade)
+        if 0 < count < len(cells):
+            draw_styled(grid, plot.row + at, plot.column, cells, list(map(shaded.get, cells, repeat(style))))
         else:
-            draw(grid, plot.row + at, plot.column, text, style)
+            draw(grid, plot.row + at, plot.column, cells, "track" if count else style)
     _scale(grid, chart, state)
     _times(grid, chart, state)
     if moment is not None:
