@@ -150,6 +150,7 @@ _CONDITIONS = (
     Condition("back", "GPU responds again", "good"),
     Condition("gpu_free", "GPU free", "info", alert="gpu_free", needs=_HELD),
     Condition("instance_removed", "MIG instance removed", "info"),
+    Condition("server_ended", "model server ended", "info"),
     Condition("asleep", "asleep", "info", needs=("state",)),
     Condition("process_end", "process end", "info", alert="job_finished", needs=("processes",)),
     Condition("process_start", "process start", "info", needs=("processes",)),

@@ -10,8 +10,10 @@ import os
 import shutil
 import threading
 import time
+from contextlib import suppress
 
 from ..analysis.run_comparison import RankSummary, straggler, with_devices
+from ..sources.files import names
 from ..store.lines import replaced
 from ..torch import busiest_device, ordinals
 from .presence import PresenceFile, Teller, private_folder
@@ -124,8 +126,9 @@ def job_folder(shared: str | None) -> str | None:
     except OSError:
         return None
     for entry in os.scandir(private):
-        if entry.name.startswith(_PREFIX) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE:
-            shutil.rmtree(entry.path, ignore_errors=True)
+        with suppress(OSError):  # another rank has just removed it
+            if entry.name.startswith(_PREFIX) and time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE:
+                shutil.rmtree(entry.path, ignore_errors=True)
     return os.path.join(private, name)
 
 
@@ -146,11 +149,7 @@ def gather(summary: Summary, folder: str | None, since: float, places: Mapping[i
 
 def _read_all(folder: str, since: float) -> Sequence[RankSummary]:
     found = []
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    for name in names:
+    for name in names(folder):
         try:
             with open(os.path.join(folder, name), "rb") as file:
                 plain = json.loads(file.read(_LARGEST))

@@ -16,7 +16,8 @@ from ..sources.files import read_text
 from ..store.lines import remove
 from .agent import is_alive
 from .ledger import Ledger
-from .samples import EnergySinceStart, Tags
+from .messages import EnergySinceStart
+from .samples import Tags
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,8 +72,7 @@ class LastWords:
 
     def sample(self, taken: AgentSample) -> None:
         """Take a sample; the one before is complete, since the program has said what it did until then."""
-        for gpu in taken.snapshot.gpus:
-            self._energy.since_start(gpu)
+        self._energy.add(taken.snapshot)
         if self._ledger is not None and self._last is not None:
             self._ledger.add(self._last)
         self._last = taken

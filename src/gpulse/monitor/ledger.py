@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
 from ..sinks.base import PhaseProgress
-from .messages import LastValues, MemoryTrail
+from .messages import EnergySinceStart, LastValues, MemoryTrail
 from .rhythm import Marks, Rhythm
 from .windows import Phase as Phase
 from .windows import Sharing
@@ -75,6 +75,7 @@ class Ledger:
         self.ordinals: dict[str, int] = {}
         self.places: dict[int, str] = {}  # UUIDs by PID of the program, as the driver has listed them
         self.trail = MemoryTrail()
+        self.energy = EnergySinceStart()
         self.last_values = LastValues()
         self._stepped: float | None = None
         self.workers: WorkerStacks | None = None  # where loader workers tell what they execute, if stacks are sampled
@@ -203,6 +204,7 @@ class Ledger:
     def add(self, snap: AgentSample) -> None:
         """Add a sample, which represents the interval since the previous one."""
         fresh = self.last_values.add(snap.snapshot)
+        self.energy.add(snap.snapshot)
         with self._lock:
             before, self.latest = self._before(snap.at), snap
             self.trail.add(snap.snapshot)

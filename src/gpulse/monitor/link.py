@@ -149,17 +149,19 @@ class ChildAgent(_Agent):
             "main(sys.argv[2], int(sys.argv[3]))"
         )
         stderr = _duplicate(request.stderr) if request.report else -1
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", code, home, json.dumps(request.to_plain()), str(stderr)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,  # Ctrl-C in a terminal is meant for the program
-            pass_fds=(stderr,) if stderr >= 0 else (),
-        )
-        if stderr >= 0:
-            os.close(stderr)
+        try:
+            self._process: subprocess.Popen[bytes] = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", code, home, json.dumps(request.to_plain()), str(stderr)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,  # Ctrl-C in a terminal is meant for the program
+                pass_fds=(stderr,) if stderr >= 0 else (),
+            )
+        finally:  # also if no process can be started
+            if stderr >= 0:
+                os.close(stderr)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()

@@ -232,11 +232,11 @@ def opened(sinks: Iterable[Sink], say: Callable[[str], None], source: str) -> li
                 say(f"data of {source} is not written to this machine's history; name another file: {sink.name}:FILE.")
                 continue
             sink.open()
+            outlet = Outlet(sink, say)
+            outlet.start()
+            outlets.append(outlet)
         except Exception as error:  # noqa: BLE001  # a missing logger must not prevent the training from starting
             say(f"{sink.name}: {str(error) or type(error).__name__} (this program continues without this sink).")
-            continue
-        outlets.append(Outlet(sink, say))
-        outlets[-1].start()
     return outlets
 
 

@@ -300,6 +300,27 @@ def _with(
     return gpu.replace(**values, gaps=gaps, processes=processes, instances=instances)
 
 
+class EnergySinceStart:
+    """The energy of each GPU since its first sample; the driver counts since it was loaded, which says nothing about a run.
+
+    Filled by one thread, read by any.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, tuple[float, float]] = {}  # by UUID: the driver's count, and the energy since the start
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a sample; a counter that fell was reset with the driver, and counting continues."""
+        for gpu in snapshot.gpus:
+            if gpu.energy is not None:
+                count, since = self._counts.get(gpu.uuid or "", (gpu.energy, 0.0))
+                self._counts[gpu.uuid or ""] = (gpu.energy, since + max(0.0, gpu.energy - count))
+
+    def joules(self, gpu: Gpu) -> float:
+        """Return the energy of a GPU so far."""
+        return self._counts.get(gpu.uuid or "", (0.0, 0.0))[1]
+
+
 class MemoryTrail:
     """Memory in use by GPU over the last samples; filled by one thread, read by any."""
 

@@ -147,7 +147,8 @@ def presences(environ: Mapping[str, str] = os.environ) -> dict[int, Presence]:
     found = {}
     for folder in _folders(environ):
         for name in names(folder):
-            if name.endswith((".part", WORKERS)) and started_ticks(int(f"0{name.split('.')[-2]}")) is None:
+            writer = name.rpartition(".")[0].rpartition(".")[2]
+            if name.endswith((".part", WORKERS)) and writer.isdecimal() and started_ticks(int(writer)) is None:
                 remove(os.path.join(folder, name))  # its writer was killed meanwhile
             pid = name.removesuffix(_ENDING)
             if pid.isdecimal() and name.endswith(_ENDING) and (one := _read(folder, int(pid))) is not None:

@@ -118,7 +118,7 @@ class Collector:
         from .samples import Tags  # with the catalog, which a program that does not ask need not load
 
         complete = sample.replace(snapshot=ledger.last_values.complete(sample.snapshot))
-        return Tags([*ledger.ordinals] or None, self._keys).values(complete)
+        return Tags([*ledger.ordinals] or None, self._keys, ledger.energy).values(complete)
 
 
 class Marks:

@@ -16,7 +16,7 @@ from ..model.select import by_uuid
 from ..model.stacks import StackWriter
 from ..sinks.base import Sample
 from ..torch import memory_by_device, ordinals
-from .messages import HOST_CONSTANTS, ActivityMeans
+from .messages import HOST_CONSTANTS, ActivityMeans, EnergySinceStart
 from .rhythm import RhythmRates
 
 TYPE_CHECKING = False
@@ -44,8 +44,7 @@ class Samples:
         self._apart = apart
         self._keys = keys
         self._run = run
-        self._energy = EnergySinceStart()
-        self._tags = Tags(None, keys, self._energy)
+        self._tags = Tags(None, keys, ledger.energy)
         self._at = float("-inf")
         self._detector = EventDetector(ClockWatch())
         self._events: list[Event] = []
@@ -59,7 +58,7 @@ class Samples:
 
     def greet(self, uuids: list[str] | None) -> None:
         """Set the order of the GPUs as reported by an agent."""
-        self._tags = Tags(uuids, self._keys, self._energy)
+        self._tags = Tags(uuids, self._keys, self._ledger.energy)
 
     def add_alert(self, alert: Alert) -> None:
         """Pass an alert to the sinks with their next sample."""
@@ -138,27 +137,11 @@ TEXTS = {
 }
 
 
-class EnergySinceStart:
-    """The energy of each GPU since its first sample; the driver counts since it was loaded, which says nothing about a run."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, tuple[float, float]] = {}  # by UUID: the driver's count, and the energy since the start
-
-    def since_start(self, gpu: Gpu) -> float | None:
-        """Return the energy in joules; a counter that fell was reset with the driver, and counting continues."""
-        if gpu.energy is None:
-            return None
-        count, since = self._counts.get(gpu.uuid or "", (gpu.energy, 0.0))
-        since += max(0.0, gpu.energy - count)
-        self._counts[gpu.uuid or ""] = (gpu.energy, since)
-        return since
-
-
 class Tags:
     """Names the values of samples: gpu{ordinal}/{key}, host/{key}, process/{key}; missing values are omitted.
 
     `ordinals` are the GPUs by the program's indices; None for the driver's indices. `keys` are the GPU metrics to log; None
-    for the default ones, to which what this program uses belongs. Energy counts from the first sample of `energy`.
+    for the default ones, to which what this program uses belongs. Energy is what `energy` has counted.
     """
 
     def __init__(
@@ -177,7 +160,7 @@ class Tags:
             group = f"gpu{self._number(gpu, at)}"
             self._add(found, group, gpu, GPU_METRICS, self._keys, f" {gpu.name}, {gpu.uuid}.")
             if (tag := f"{group}/energy") in found:
-                found[tag] = self._energy.since_start(gpu) or 0.0
+                found[tag] = self._energy.joules(gpu)
         if self._own is not None:
             self._add_own(found, self._own, sample.snapshot.gpus)
         self._add(found, "host", sample.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")

@@ -46,7 +46,7 @@ class Hanging(Diagnosed):
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         return super().findings(sample) if len(sample.snapshot.gpus) > 1 else iter(())
 
-    def _calls_for_a_change(self, verdict: Verdict) -> bool:
+    def tells(self, verdict: Verdict) -> bool:
         return verdict.key == "hang"
 
 

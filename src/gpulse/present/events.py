@@ -327,6 +327,7 @@ _SENTENCES = {
     "back": "{gpus} is responding again",
     "gpu-free": "{where}{total} is free",
     "instance-removed": "the MIG instance was removed",
+    "server-ended": "{server} has ended",
     "asleep": "{gpus} is asleep",
     "process-end": "{process}{others} ended on {gpus}{ran}{peak}",
     "process-start": "{process} started on {gpus}",
@@ -366,5 +367,6 @@ _CLEARED = {
     "serving-slow": "{server} answers in time again",
     "serving-errors": "{server} no longer fails requests",
     "process-end": "{process}{others} ended on {gpus}{ran}{peak}",
+    "server-ended": "{server} has ended",
     "threshold": "{measured} is {measure}",
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.analysis.summary import Summary
-from gpulse.monitor.job import JobFile, gather, leads
+from gpulse.monitor.job import JobFile, gather, job_folder, leads
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.process import job_id, world_size
 
@@ -28,6 +28,19 @@ def summary() -> Summary:
 def other(folder: Path, rank: int, when: float, **told: object) -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"rank-{rank}.json").write_text(json.dumps({"rank": rank, "time": when, **told}))
+
+
+def test_a_folder_left_behind_that_another_rank_removes_at_the_same_time_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gone:
+        name, path = "job-old", str(tmp_path / "gpulse/job-old")
+
+        def stat(self, **_: object) -> None:
+            raise FileNotFoundError(self.path)
+
+    monkeypatch.setattr(os, "scandir", lambda folder: [Gone()])
+    assert job_folder(None) is not None
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -77,8 +77,11 @@ def test_half_a_file_of_a_killed_writer_is_removed(environ: dict[str, str]) -> N
     file = PresenceFile(os.getpid(), environ)
     left = Path(f"{file.path}.{2**22 + 1}.part")  # no process has such a PID
     left.write_text("{")
+    strange = left.with_name("nobody.part")  # anybody can name a file so
+    strange.write_text("{")
     presences(environ)
     assert not left.exists()
+    assert strange.exists()
 
 
 def test_a_folder_that_others_can_enter_is_not_trusted(

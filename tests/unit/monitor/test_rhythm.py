@@ -33,6 +33,11 @@ def test_the_newest_values_by_tag() -> None:
     assert found == {"gpu3/utilization": 40.0, "gpu3/memory_used": 5.0, "host/cpu_percent": 7.0}
 
 
+def test_energy_counts_from_the_start_of_the_monitor() -> None:
+    counted = [taken().replace(snapshot=Snapshot(1.0, (GPU.replace(energy=energy),), Host({}))) for energy in (9e6, 9e6 + 250.0)]
+    assert Collector(["energy"]).values(ledger(*counted), 1.0) == {"gpu3/energy": 250.0}
+
+
 def test_gpus_are_numbered_as_the_program_numbers_them() -> None:
     run = ledger(taken())
     run.ordinals = {"GPU-b": 0, "GPU-a": 1}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
@@ -137,4 +138,12 @@ def test_a_job_that_hangs_is_told_after_two_minutes_with_where_it_is(tmp_path: P
 def test_a_hang_is_not_told_where_verdicts_are_disabled(tmp_path: Path) -> None:
     rules = settings(tmp_path, '[alerts]\ndisable = ["diagnosis"]\n')
     shown = samples(*(rank(number, **SPINNING) for number in range(4)), seconds=260, interval=1.0)
+    assert [event for at, snapshot in enumerate(shown) for event in rules.observe(1000.0 + at, snapshot)] == []
+
+
+def test_other_verdicts_are_no_alert_in_a_training(rules: TrainingRules) -> None:
+    waits = {"utilization": 20, "graphics_active": 18, "sm_active": 15, "tensor_active": 3}
+    one = {"pid": 5000, "job": "slurm:7", "cpu_percent": 99.0, "tree_cpu_percent": 99.0, "thread_state": "running"}
+    shown = samples(*({"processes": (one,), **waits} for _ in range(2)), seconds=400, interval=1.0)
+    assert {verdict.key for verdict in diagnose(shown)} == {"host_bound"}
     assert [event for at, snapshot in enumerate(shown) for event in rules.observe(1000.0 + at, snapshot)] == []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ...model.catalog import Gpu, Server
+    from ...model.verdict import Verdict
     from .rule import RuleInput
     from .rule_set import HolderProcess
     from .transition import Transition
@@ -177,9 +178,6 @@ def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:
     return unlisted > _UNLISTED or (gpu.utilization or 0.0) >= _BUSY
 
 
-_AT_WORK = 5.0  # percent of utilization from which a GPU counts as used
-
-
 class Stalled(Lasting):
     """A GPU that was used for `used` seconds and has been at 0 % for `for`, while the same process holds its memory.
 
@@ -207,17 +205,24 @@ class Stalled(Lasting):
 
     def _finding(self, holder: HolderProcess, use: float, seconds: float, time: float) -> Finding:
         key = holder.uuid, holder.pid
-        used = self._used[key] = self._used.get(key, 0.0) + (seconds if use >= _AT_WORK else 0.0)
+        used = self._used[key] = self._used.get(key, 0.0) + (seconds if use >= _BUSY else 0.0)
         event = holder.event(time, "stalled", values={"idle": self.value("for")})
         return Finding(holder.uuid, use < 1 and used >= self.value("used"), use >= 1, event=event, what=holder.pid)
 
 
+_AWAY = 60.0  # seconds without a word of a server after which it has ended
+
+
 class _OfServers(Lasting):
-    """A rule about one figure of each server: at or above a value it holds."""
+    """A rule about one figure of each server: at or above a value it holds. Several servers may share a GPU."""
 
     key = ""
     kind = ""
     wanted = Wanted(serving=True)
+
+    def __init__(self, given: Mapping[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._seen: dict[str, tuple[float, Event]] = {}
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for server in sample.snapshot.serving:
@@ -225,7 +230,14 @@ class _OfServers(Lasting):
             known = isinstance(value, (int, float))
             holds = self.holds(server) if known else None
             values: dict[str, float | str] = {"above": self.value("above")}
-            yield Finding(server.key, holds, event=self._event(sample, server, value if known else None, values))
+            event = self._event(sample, server, value if known else None, values)
+            self._seen[server.key] = sample.now, event
+            yield Finding(_place(event), holds, event=event, what=server.key)
+        for key, (seen, event) in [*self._seen.items()]:
+            if sample.now - seen >= _AWAY:
+                del self._seen[key]
+                ended = event.replace(time=sample.snapshot.time, kind="server-ended", value=None)
+                yield Finding(_place(event), None, event=ended, what=key, over=True)
 
     def holds(self, server: Server) -> bool:
         """Return whether a server is beyond the threshold."""
@@ -245,6 +257,10 @@ class _OfServers(Lasting):
         return Event(
             sample.snapshot.time, self.kind, tuple(labels), uuids=uuids, value=figure, values=values, note=note
         )
+
+
+def _place(event: Event) -> str:
+    return event.uuids[0] if event.uuids else ""
 
 
 class ServingQueue(_OfServers):
@@ -295,12 +311,11 @@ class Diagnosed(Lasting):
             verdict = self._live.verdict(uuid)
             if verdict is None:
                 continue
-            told = (
-                condition := of_verdict(verdict.key)
-            ) is not None and condition.alert == self.name  # by no other rule
-            limited = (
-                None if verdict.key == "unknown" else told and condition is not None and condition.severity() in BAD
-            )
             values: dict[str, float | str] = {"verdict": verdict.key, "confidence": verdict.confidence}
             event = Event(sample.snapshot.time, "verdict", (verdict.label,), uuids=(uuid,), values=values)
-            yield Finding(uuid, limited, event=event)
+            yield Finding(uuid, None if verdict.key == "unknown" else self.tells(verdict), event=event)
+
+    def tells(self, verdict: Verdict) -> bool:
+        """Return whether a verdict calls for a change and is told by no other rule."""
+        condition = of_verdict(verdict.key)
+        return condition is not None and condition.alert == self.name and condition.severity() in BAD

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import RuleSet, rules_from
+from gpulse.analysis.alerts import RuleSet, Transition, rules_from
 from gpulse.model.catalog import Gpu, Server
 from gpulse.model.snapshot import Snapshot
 from gpulse.present.alerts import alert_text
@@ -45,3 +45,35 @@ def test_errors() -> None:
 def test_stuck_needs_requests() -> None:
     assert len(fired("serving_stuck", {"idle_time": 120.0}, {"idle_time": 0.0})) == 2
     assert fired("serving_stuck", {"idle_time": 120.0, "running": 0.0}, {"idle_time": 0.0}) == []
+
+
+def queued(waiting: float, port: int) -> Server:
+    endpoint = f"127.0.0.1:{port}"
+    return Server({"server": "vllm", "model": "acme/m", "endpoint": endpoint, "gpus": ("GPU-1",), "waiting": waiting})
+
+
+def watched(book: RuleSet, *servers: Server, seconds: int, start: int = 0) -> list[Transition]:
+    gpus = (Gpu({"index": 1, "uuid": "GPU-1"}),)
+    shown = (Snapshot(START + second, gpus, serving=servers) for second in range(start, start + seconds, 5))
+    return [turned for snapshot in shown for turned in book.observe(snapshot)]
+
+
+def test_two_servers_on_one_gpu_have_an_alert_each_which_goes_on_after_a_restart() -> None:
+    book = RuleSet(rules_from({"enable": ["serving_queue"]}))
+    assert len(watched(book, queued(70.0, 8000), queued(80.0, 8001), seconds=300)) == 2
+    assert [one.event.value for one in book.active] == [70.0, 80.0]
+    watched(book, queued(90.0, 8000), queued(80.0, 8001), seconds=5, start=300)
+    assert [one.event.value for one in book.active] == [90.0, 80.0]
+    again = RuleSet(rules_from({"enable": ["serving_queue"]}))
+    again.resume(book.active)
+    (cleared,) = watched(again, queued(2.0, 8000), queued(80.0, 8001), seconds=1000, start=305)
+    assert (cleared.state, cleared.what) == ("clear", queued(2.0, 8000).key)
+    assert [one.event.value for one in again.active] == [80.0]
+
+
+def test_the_alert_of_a_server_that_has_ended_is_over() -> None:
+    book = RuleSet(rules_from({"enable": ["serving_queue"]}))
+    assert len(watched(book, queued(70.0, 8000), seconds=300)) == 1
+    (cleared,) = watched(book, seconds=300, start=300)
+    assert (cleared.state, alert_text(cleared)) == ("clear", "model server m on GPU 1 has ended")
+    assert book.active == ()
