@@ -114,7 +114,7 @@ class EnergyMeter:
         else:
             self._by_power.add(parts, seconds, gpu.power_draw)
         if unseen and read is not None:
-            self._counter = Growth(self._counter.value if gpu.energy is None else gpu.energy, at)
+            self._counter = Growth() if gpu.energy is None else Growth(gpu.energy, at)
             return self._charged(self._by_power), None
         growth = self._counter.grown(gpu.energy, at)
         self.estimated = self._counter.at is None and (self.estimated or gpu.power_draw is not None)

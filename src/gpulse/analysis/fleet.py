@@ -51,6 +51,16 @@ class Funnel:
             if gpu.power_draw is not None:
                 self.power = (self.power or 0.0) + gpu.power_draw
 
+    @property
+    def utilization(self) -> float | None:
+        """Mean utilization in percent, of the GPUs that have one."""
+        return 100 * self.active / self.known if self.known else None
+
+    @property
+    def sm_active(self) -> float | None:
+        """Mean SM activity in percent, of the GPUs that measure it."""
+        return None if self.effective is None else 100 * self.effective / self.judged
+
 
 def sm_share(gpu: Gpu) -> float | None:
     """Return the SM activity of a GPU in percent; of one with MIG instances, what they do by their slices."""

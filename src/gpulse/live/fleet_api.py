@@ -6,7 +6,7 @@ import base64
 import math
 import time
 
-from ..analysis.fleet import Funnel, filtered, free_gpus, held_by, job_of, unused_grants, user_of
+from ..analysis.fleet import Funnel, filtered, free_gpus, held_by, job_of, sm_share, unused_grants, user_of
 from ..analysis.fleet_usage import GROUPS, KEYS, UNKNOWN
 from ..errors import UsageError
 from ..model.fleet import FleetSnapshot
@@ -36,7 +36,6 @@ _SEVERAL = 50  # names in one cell
 
 def _host_row(host: HostReport) -> Row:
     sums = Funnel(host.gpus)
-    heard = sums.total - sums.down
     return {
         "name": host.name,
         "source": host.source,
@@ -47,13 +46,18 @@ def _host_row(host: HostReport) -> Row:
         "product": product(host.gpus) if host.gpus else "",
         "allocated": None if host.snapshot is None else sums.allocated,
         "free": None if host.snapshot is None else len(free_gpus(host)),
-        "effective": None if sums.effective is None else round(100 * sums.effective / sums.judged, 1),
-        "active": round(100 * sums.active / heard, 1) if heard else None,
+        **_shares(sums),
         "memory_used": sums.memory_used if sums.memory_total else None,
         "memory_total": sums.memory_total or None,
         "power": sums.power,
         "users": _people(host.gpus),
     }
+
+
+def _shares(sums: Funnel) -> Row:
+    """Return how much of some GPUs computes, and how much is active, in percent."""
+    shares = {"effective": sums.sm_active, "active": sums.utilization}
+    return {name: None if share is None else round(share, 1) for name, share in shares.items()}
 
 
 def _people(gpus: Iterable[Gpu]) -> list[str]:
@@ -67,7 +71,7 @@ def _gpu_row(host: HostReport, gpu: Gpu) -> Row:
         "name": short_name(gpu),
         "state": gpu.state,
         "silence": silence(gpu, host.snapshot.time if host.snapshot else 0.0)[0],
-        "effective": gpu.sm_active,
+        "effective": sm_share(gpu),
         "active": gpu.utilization,
         "memory_used": gpu.memory_used,
         "memory_total": gpu.memory_total,
@@ -86,8 +90,7 @@ def _holders(snapshot: FleetSnapshot, name: Callable[[Process], str | None]) -> 
             {
                 "name": who,
                 "gpus": sums.total,
-                "effective": None if sums.effective is None else round(100 * sums.effective / sums.judged, 1),
-                "active": round(100 * sums.active / sums.total, 1),
+                **_shares(sums),
                 "memory_used": sums.memory_used,
                 "power": sums.power,
                 "hosts": list(dict.fromkeys(host.name for host, _ in theirs))[:_SEVERAL],
@@ -112,7 +115,7 @@ def _unused(snapshot: FleetSnapshot) -> list[Row]:
 _GPU_RANKS: Mapping[str, Callable[[Any], Any]] = {
     "host": lambda item: item[0].name,
     "gpu": lambda item: item[1].index,
-    "effective": lambda item: item[1].sm_active,
+    "effective": lambda item: sm_share(item[1]),
     "active": lambda item: item[1].utilization,
     "memory_used": lambda item: item[1].memory_used,
     "power": lambda item: item[1].power_draw,

@@ -27,19 +27,20 @@ _WHY = {
 
 def hold_text(entry: Entry, now: float) -> str:
     """Return who holds a GPU, since when and until when: held for ada since 09:12 until about 18:40 (train.py)."""
-    if entry.kind == "waiting":
-        return f"kept for {clean(entry.user)[:_NAME]}, who waits for {entry.count}"
-    if entry.kind == "reserved":
-        reason = f" ({clean(entry.reason)})" if entry.reason else ""
-        return f"{held_text(entry.user, entry.until, now)}{reason}"
-    end = latest_end(entry, now)
-    until = "" if end is None else f" until about {when_text(end, now)}"
     from ..sources.privacy import privacy_in_force
 
-    hidden = privacy_in_force(os.environ).hides_name(entry.uid)
-    program = f" ({clean(entry.program)})" if entry.program and not hidden else ""
+    privacy = privacy_in_force(os.environ)
+    user = clean(privacy.user(entry.user, entry.uid))[:_NAME]
+    if entry.kind == "waiting":
+        return f"kept for {user}, who waits for {entry.count}"
+    if entry.kind == "reserved":
+        reason = f" ({clean(entry.reason)})" if entry.reason else ""
+        return f"{held_text(user, entry.until, now)}{reason}"
+    end = latest_end(entry, now)
+    until = "" if end is None else f" until about {when_text(end, now)}"
+    program = f" ({clean(entry.program)})" if entry.program and not privacy.hides_name(entry.uid) else ""
     share = f" with {size_text(entry.memory)}" if entry.share and entry.memory is not None else ""
-    return f"held for {clean(entry.user)[:_NAME]}{share} since {when_text(entry.since, now)}{until}{program}"
+    return f"held for {user}{share} since {when_text(entry.since, now)}{until}{program}"
 
 
 def reserved_text(entry: Entry, names: Mapping[str, str], now: float) -> str:
@@ -70,21 +71,22 @@ def queue_lines(
     entries: Sequence[Entry],
     turns: Sequence[Turn],
     names: Mapping[str, str],
+    users: Mapping[str, str],
     commands: Mapping[str, str],
     now: float,
     columns: int,
 ) -> list[str]:
     """Return the queue as a table: claims and reservations first, then who waits, in order.
 
-    `names` are GPUs by UUID, `commands` the commands of entries by id, for those that may be seen.
+    `names` are GPUs by UUID; `users` and `commands` are those of entries by id, as far as they may be seen.
     """
     claims = [entry for entry in entries if entry.kind in ("running", "reserved")]
     if not claims and not turns:
         return ["The queue is empty: no GPU is waited for, claimed or reserved."]
     rows = [("ID", "STATE", "USER", "GPUS", "SINCE", "UNTIL")]
     claims.sort(key=lambda entry: (entry.kind, entry.begins or entry.since))
-    rows += [(entry.id, *_claim_row(entry, names, now)) for entry in claims]
-    rows += [(turn.entry.id, *_waiting_row(turn, now)) for turn in turns]
+    rows += [(entry.id, *_claim_row(entry, clean(users[entry.id]), names, now)) for entry in claims]
+    rows += [(turn.entry.id, *_waiting_row(turn, clean(users[turn.entry.id]), now)) for turn in turns]
     reasons = {entry.id: entry.reason for entry in claims}
     what = ["COMMAND", *(commands.get(row[0]) or reasons.get(row[0], "") for row in rows[1:])]
     lines = aligned(rows, left=len(rows[0]))
@@ -95,25 +97,25 @@ def queue_lines(
     ]
 
 
-def _claim_row(entry: Entry, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:
+def _claim_row(entry: Entry, user: str, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:
     gpus = ",".join(names.get(uuid, uuid[:12]) for uuid in entry.gpus)
     if entry.kind == "reserved":
         begins = entry.begins or entry.since
         state = "reserved" if begins <= now else "planned"
-        return state, clean(entry.user), gpus, when_text(begins, now), when_text(entry.until or now, now)
+        return state, user, gpus, when_text(begins, now), when_text(entry.until or now, now)
     end = latest_end(entry, now)
     until = DASH if end is None else f"~{when_text(end, now)}"
     share = f" ({size_text(entry.memory)})" if entry.share and entry.memory is not None else ""
-    return "running", clean(entry.user), f"{gpus}{share}", when_text(entry.since, now), until
+    return "running", user, f"{gpus}{share}", when_text(entry.since, now), until
 
 
-def _waiting_row(turn: Turn, now: float) -> tuple[str, str, str, str, str]:
+def _waiting_row(turn: Turn, user: str, now: float) -> tuple[str, str, str, str, str]:
     entry = turn.entry
     share = f" ({size_text(entry.memory)})" if entry.share and entry.memory is not None else ""
     starts = DASH if turn.starts is None else f"starts {_start_text(turn.starts, now)}"
     return (
         f"waiting {turn.position}",
-        clean(entry.user),
+        user,
         f"{entry.count} wanted{share}",
         when_text(entry.since, now),
         _WHY.get(turn.why, starts),

@@ -117,7 +117,8 @@ def alike(verdicts: Sequence[Verdict], names: Mapping[int | None, str] | None = 
     for verdict in verdicts:
         last = groups[-1][0] if groups else None
         good = verdict.key in ("healthy", "idle") and not verdict.also
-        same = last is not None and last.key == verdict.key and not last.also
+        # `values` say whether power limits a healthy one
+        same = last is not None and (last.key, last.values) == (verdict.key, verdict.values) and not last.also
         if last is not None and good and same and products.get(last.index) == products.get(verdict.index):
             groups[-1].append(verdict)
         else:

@@ -92,6 +92,8 @@ class SshFeed:
         if self._thread.is_alive():
             self._thread.join()
         for line in self._lines.values():
+            line.kill()  # all of them before the first is waited for
+        for line in self._lines.values():
             line.end()
         self._selector.close()
         os.close(self._stop)
@@ -172,6 +174,8 @@ class SshFeed:
             if stream.fileno() in self._selector.get_map():
                 self._selector.unregister(stream)
         line.said += line.rest()
+        if reason:
+            line.kill()
         code = line.end()
         del self._lines[name]
         self._connecting.discard(name)
@@ -204,15 +208,17 @@ class _Line:
         except OSError:
             return b""
 
-    def end(self) -> int | None:
-        """End the connection and return its exit code; None if it had to be ended."""
-        code = self._process.poll()
-        if code is None:
-            try:  # its output has ended: its exit code is on the way
-                code = self._process.wait(0.2)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+    def kill(self) -> None:
+        """End the connection without waiting for it."""
+        self._process.kill()
+
+    def end(self) -> int:
+        """End the connection and return its exit code, below 0 if it had to be killed."""
+        try:  # its output has ended: its exit code is on the way
+            code = self._process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
         self.output.close()
         self.errors.close()
         self.reader.close()
@@ -236,7 +242,7 @@ def _options() -> list[str]:
     return ["-T", *(word for setting in settings for word in ("-o", setting))]
 
 
-def _told(said: str, code: int | None, reason: str) -> tuple[HostState, str]:
+def _told(said: str, code: int, reason: str) -> tuple[HostState, str]:
     """Return the state of a machine that was lost, and why."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     last = lines[-1] if lines else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .. import value
 from ..model.catalog import COSTLY, EVIDENCE, GPU_METRICS, PROCESS_METRICS, TIMED_POWER, TRACES
 from ..model.snapshot import Problem
@@ -123,10 +125,16 @@ def machine_job(machine: Machine, plan: Plan, reading: StartedSample) -> Callabl
         if plan.allocates:
             answer.allocations = machine.allocations()
         if plan.holds:
-            answer.holds = holders()
+            answer.holds = holders(_told)
         return answer
 
     return ask
+
+
+def _told(user: str, number: int) -> str:
+    from ..sources.privacy import privacy_in_force
+
+    return privacy_in_force(os.environ).user(user, number)
 
 
 def prime_job(device: Device, keys: frozenset[str], early: bool = False) -> Callable[[], None]:

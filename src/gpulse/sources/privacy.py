@@ -44,6 +44,10 @@ class Privacy(Value):
         """Return whether a user is to be told by number."""
         return self.users == "number" and owner != os.geteuid()
 
+    def user(self, name: str, owner: int) -> str:
+        """Return how a user is told: by this name or by number; one below 0 belongs to nobody on this machine."""
+        return str(owner) if owner >= 0 and self.numbered(owner) else name
+
 
 def privacy_in_force(environ: Mapping[str, str]) -> Privacy:
     """Return the policy of [privacy] in the machine's settings and in those of this user, the stricter of each.

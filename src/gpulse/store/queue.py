@@ -13,7 +13,7 @@ from .claims import user_name as user_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal, TypeAlias
 
     Kind: TypeAlias = Literal["waiting", "running", "reserved", "done"]
@@ -136,12 +136,15 @@ def holder_now(uuid: str, entries: Iterable[Entry], now: float) -> Entry | None:
     return next(iter([*reserved, *(entry for entry in found if entry.kind == "running")]), None)
 
 
-def holders(folder: str | None = None) -> dict[str, tuple[str, float | None]]:
-    """Return for whom GPUs are held, by UUID, and until when for those that are reserved. Without a queue it costs one listing."""
-    found, now = entries(folder), time.time()
+def holders(told: Callable[[str, int], str]) -> dict[str, tuple[str, float | None]]:
+    """Return for whom GPUs are held, by UUID, and until when for those that are reserved. Without a queue it costs one listing.
+
+    `told` returns how a user is told, by name and number.
+    """
+    found, now = entries(), time.time()
     held = {uuid: holder_now(uuid, found, now) for entry in found for uuid in entry.gpus}
     return {
-        uuid: (one.user, round(one.until) if one.kind == "reserved" and one.until else None)
+        uuid: (told(one.user, one.uid), round(one.until) if one.kind == "reserved" and one.until else None)
         for uuid, one in held.items()
         if one is not None
     }

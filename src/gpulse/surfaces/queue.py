@@ -45,10 +45,11 @@ class QueueView:
         self.turns: list[Turn] = turns(now, seen, self.entries, machine_policy())
         privacy = privacy_in_force(os.environ)
         self.commands = {entry.id: _command(entry, privacy) for entry in self.entries}
+        self.users = {entry.id: privacy.user(entry.user, entry.uid) for entry in self.entries}
 
     def lines(self, columns: int) -> list[str]:
         """Return a table."""
-        return queue_lines(self.entries, self.turns, self.names, self.commands, self.now, columns)
+        return queue_lines(self.entries, self.turns, self.names, self.users, self.commands, self.now, columns)
 
     def to_plain(self) -> dict[str, Any]:
         """Return everything as plain data, times as RFC 3339."""
@@ -66,7 +67,7 @@ class QueueView:
         return {
             "id": entry.id,
             "state": entry.kind,
-            "user": entry.user,
+            "user": self.users[entry.id],
             "command": self.commands[entry.id],
             "pid": entry.pid,
             "count": entry.count,
@@ -99,7 +100,8 @@ def named(word: str, kinds: Sequence[str], what: str) -> Entry:
     found = [entry for entry in entries() if entry.kind in kinds and entry.id.startswith(word)]
     mine = [entry for entry in found if os.getuid() in (0, entry.uid)]
     if found and not mine:
-        raise GpulseError(f"{what} {word} belongs to {found[0].user}.", "Ask them, or an administrator.")
+        owner = privacy_in_force(os.environ).user(found[0].user, found[0].uid)
+        raise GpulseError(f"{what} {word} belongs to {owner}.", "Ask them, or an administrator.")
     if len(mine) != 1:
         some = ", ".join(entry.id for entry in mine[:8])
         told = f"there is no {what} {word!r}" if word else f"you have no {what}"

@@ -19,7 +19,7 @@ SEVERITIES = {
         fp32_no_tensor small_batch gap dropped history_damaged serving_queue_long serving_slow serving_errors serving_cache_full
         serving_preemptions serving_queue""",
     "info": """busy memory_bandwidth memory_latency underused starting loading idle unknown gpu_free instance_removed asleep process_end
-        alert_silenced alert_unsilenced alert_acknowledged reclaim_warned reclaim_reported
+        server_ended alert_silenced alert_unsilenced alert_acknowledged reclaim_warned reclaim_reported
         process_start verdict suspend clock boot start stop serving_prefill serving_decode serving_idle""",
     "good": "healthy added back",
 }

@@ -34,7 +34,10 @@ def test_the_newest_values_by_tag() -> None:
 
 
 def test_energy_counts_from_the_start_of_the_monitor() -> None:
-    counted = [taken().replace(snapshot=Snapshot(1.0, (GPU.replace(energy=energy),), Host({}))) for energy in (9e6, 9e6 + 250.0)]
+    counted = [
+        taken().replace(snapshot=Snapshot(1.0, (GPU.replace(energy=energy),), Host({})))
+        for energy in (9e6, 9e6 + 250.0)
+    ]
     assert Collector(["energy"]).values(ledger(*counted), 1.0) == {"gpu3/energy": 250.0}
 
 

@@ -166,6 +166,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("asleep", {}, "GPU 3 is asleep"),
     ("gpu-free", {"value": 80.0 * GIB}, "GPU 3 (80.0 GiB) is free"),
     ("instance-removed", {}, "the MIG instance was removed"),
+    ("server-ended", {"note": "m"}, "model server m on GPU 3 has ended"),
     ("process-start", {"process": ADA}, "ada's python (pid 42) started on GPU 3"),
     (
         "process-end",
@@ -224,6 +225,7 @@ CLEARED: list[tuple[str, dict[str, Any], str]] = [
     ("serving-queue-long", {"note": "m", "value": 3.0}, "model server m on GPU 3 has only 3 requests waiting"),
     ("serving-slow", {"note": "m"}, "model server m on GPU 3 answers in time again"),
     ("serving-errors", {"note": "m"}, "model server m on GPU 3 no longer fails requests"),
+    ("server-ended", {"note": "m"}, "model server m on GPU 3 has ended"),
     ("threshold", {"value": 80.0, "values": {"metric": "temperature", "above": 85.0}}, "GPU 3: Temperature is 80 °C"),
     ("link-errors", {}, "GPU 3 has no new link errors"),
 ]

@@ -7,6 +7,7 @@ import time
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.remote.fleet import DemoFeed, Fleet
+from gpulse.remote.ssh import SshFeed
 
 _SAMPLE = Snapshot(1e9, (Gpu({"index": 0, "uuid": "GPU-1"}),), Host({"name": "box"}))
 
@@ -82,3 +83,14 @@ def test_the_machines_of_the_demo_differ_in_their_load() -> None:
             time.sleep(0.02)
     free = {host.name: sum(1 for gpu in host.gpus if not gpu.processes) for host in hosts}
     assert free == {"gpu01": 2, "gpu02": 0, "gpu03": 6}
+
+
+def test_many_connections_are_closed_at_once() -> None:
+    feed = SshFeed([f"box{number}" for number in range(8)], 5.0, program=("sh", "-c", "exec sleep 60", "sh"))
+    with Fleet([feed], 5.0):
+        end = time.monotonic() + 20
+        while len(feed._lines) < 8 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert len(feed._lines) == 8
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 1.0

@@ -6,7 +6,10 @@ import os
 
 import pytest
 
+from gpulse.model.select import Wanted
 from gpulse.present.queue import hold_text
+from gpulse.sampling.plan import Plan, StartedSample, machine_job
+from gpulse.sources.base import Machine
 from gpulse.store.queue import Entry
 from gpulse.surfaces.queue import QueueView
 
@@ -30,3 +33,21 @@ def test_commands_of_others_are_hidden_where_the_settings_say_so(
     assert [one["command"] for one in view.to_plain()["queue"]] == [view.commands["b"], view.commands["a"]]
     assert hold_text(other.replace(program="python"), 0.0).partition("since")[2].endswith(held or ":00")
     assert hold_text(mine.replace(kind="running", program="python"), 0.0).endswith(" (python)")
+
+
+def test_others_are_told_by_number_where_the_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPULSE_PRIVACY_USERS", "number")
+    uid = os.getuid() + 1
+    mine = Entry("a", "waiting", "me", uid=os.getuid())
+    others = [Entry("b", "running", "ada", uid=uid), Entry("c", "reserved", "ada", uid=uid, until=9e9)]
+    view = QueueView([mine, *others, Entry("d", "waiting", "ada", uid=uid)], (), {}, 0.0)
+    assert {one["id"]: one["user"] for one in view.to_plain()["queue"]} == {
+        "a": "me",
+        "b": f"{uid}",
+        "c": f"{uid}",
+        "d": f"{uid}",
+    }
+    assert "ada" not in "\n".join(view.lines(200)) + "".join(hold_text(one, 0.0) for one in view.entries)
+    monkeypatch.setattr("gpulse.store.queue.entries", lambda: [others[0].replace(gpus=("GPU-1",))])
+    answer = machine_job(Machine(), Plan(Wanted(("held_for",))), StartedSample(0.0, False, False, False, None))()
+    assert answer.holds == {"GPU-1": (f"{uid}", None)}

@@ -6,7 +6,7 @@ from ...model.verdict import PARTS, WAITS, WORK, Budget, Diagnosis, Verdict
 from .rule import GROUPS, WAIT
 from .rules import BY_KEY, ORDER, RULES
 from .rules.stalls import stall_gaps
-from .rules.unknown import SAMPLES
+from .rules.unknown import SAMPLES, SHORTEST
 from .span import Span
 from .window import TRACE_STEP, windows_of
 from .workload import held_spans, phases, settled, starts, trim, working
@@ -47,7 +47,7 @@ _COVERS = ("idle", "hang", "orphaned_memory", "not_used")  # leave nothing to sa
 _CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading", "serving_idle"})
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
-_EDGE = 1.0  # seconds at both ends of a process in which work is that of starting and ending
+_EDGE = 1.0  # seconds after the start and before the end of a process in which work is that of starting and ending
 _MUTE = ("lost", "timeout")  # states in which a GPU tells nothing
 _HOLD = 5.0  # seconds after the last work from which a process that stays holds the GPU idle
 
@@ -197,8 +197,10 @@ def _move(seconds: dict[str, float], parts: Iterable[str], into: str, left: floa
 
 def _only_holds(gpu: GpuWindow, first: int, end: int, active: Sequence[bool]) -> bool:
     """Tell whether a process works so little, and not again and again, that it holds the GPU without using it."""
-    inner = (gpu.times[first] + _EDGE, gpu.times[end - 1] - _EDGE)  # contexts are made and freed at the edges
-    places = [at for at in range(first, end) if active[at] and inner[0] <= gpu.times[at] <= inner[1]]
+    # contexts are made and freed where a process begins and ends, if that was seen
+    begun = gpu.times[first] + (_EDGE if starts(gpu, first) else 0.0)
+    until = gpu.times[end - 1] - (_EDGE if end < len(gpu) else 0.0)
+    places = [at for at in range(first, end) if active[at] and begun <= gpu.times[at] <= until]
     if not places:
         return True
     total, worked = sum(gpu.weights[first:end]), sum(gpu.weights[at] for at in places)
@@ -218,7 +220,7 @@ def _phase(span: Span) -> Verdict:
     span.worked = any(span.active[span.first : span.end])
     if span.end - span.first < SAMPLES:
         return _first((), span)
-    wait = _largest_wait(span)
+    wait = _largest_wait(span) if span.seconds >= SHORTEST else ""  # one slow batch or evaluation looks like a wait
     verdict = _first((*_EXPLAINS[wait], *_DEVICE_RULES) if wait else _DEVICE_RULES, span)
     if verdict.confidence == "high" and not span.gpu.lists_processes:
         return verdict.replace(confidence="medium")  # who computes, and for whom, was not read

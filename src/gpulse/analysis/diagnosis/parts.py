@@ -162,7 +162,9 @@ def _samples(span: Span) -> list[_Sample]:
         if not span.first <= at < span.end:
             continue
         activity = use[at] if use[at] is not None else sm[at]
-        idle = 1.0 - min(100.0, activity or 0.0) / 100.0
+        if activity is None:
+            continue  # not read at this sample, as SM activity of a MIG instance that is sampled often
+        idle = 1.0 - min(100.0, activity) / 100.0
         # CPU time first: while autograd runs backward in a thread of its own, the main thread waits for a lock
         cpu = values[0]
         own = min(1.0, cpu / 100.0) if cpu is not None else None if state is None else float(state == "running")

@@ -223,8 +223,7 @@ def _holders(snapshot: FleetSnapshot, title: str, name: Callable[[Process], str 
 
 def _shares(sums: Funnel) -> list[tuple[str, str]]:
     """Return how much of some GPUs computes, and how much is active."""
-    effective = None if sums.effective is None else 100 * sums.effective / sums.judged
-    return [_share(effective), _share(100 * sums.active / sums.known if sums.known else None)]
+    return [_share(sums.sm_active), _share(sums.utilization)]
 
 
 def _share(share: float | None) -> tuple[str, str]:

@@ -31,6 +31,16 @@ def test_each_story_gets_its_verdict(seconds: float, interval: float) -> None:
     assert [verdict.key for verdict in diagnose(watched(seconds, interval))] == STORIES
 
 
+def test_two_seconds_tell_no_wait_and_no_idle_time_of_programs_that_were_there_before() -> None:
+    found = diagnose(watched(60.0, 0.25)[40:48])
+    assert [verdict.key for verdict in found] == [
+        *("healthy", "healthy", "idle", "idle", "unknown", "healthy", "thermal_throttled", "idle_allocation")
+    ]
+    assert found[4].values["kind"] == "short"
+    assert found[6].budget is not None
+    assert found[6].budget.shares.get("idle", 0.0) < 0.05
+
+
 def test_a_job_that_starts_again_after_its_end_is_judged_without_its_start() -> None:
     seen = watched(150.0, 1.0)
     first = diagnose(seen[20:80])[5]

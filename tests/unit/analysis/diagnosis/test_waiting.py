@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.running import with_wait
 from gpulse.present.verdicts import title
-from tests.unit.analysis.diagnosis.machines import samples
+from tests.unit.analysis.diagnosis.machines import judged, samples
 from tests.unit.analysis.diagnosis.test_rules import working
 
 
@@ -38,3 +40,14 @@ def test_a_thread_that_is_ready_to_run_but_does_not_is_short_of_cpu() -> None:
 
 def test_a_healthy_gpu_stays_healthy() -> None:
     assert with_wait(diagnose(samples({})), 40.0)[0].key == "healthy"
+
+
+def test_samples_that_did_not_read_the_activity_of_a_mig_instance_do_not_show_it_idle() -> None:
+    def instance(every: float) -> dict[str, Any]:
+        known = {"sm_active": 60, "tensor_active": 20, "dram_active": 20}
+        read = {key: (lambda at, value=value: value if at % every == 0 else None) for key, value in known.items()}
+        waits = {"cpu_percent": 60.0, "tree_cpu_percent": 60.0, "thread_state": "sleep"}
+        return {"utilization": None, "graphics_active": None, **read, "processes": (waits,)}
+
+    often, seldom = (judged(instance(1.0), seconds=40, interval=interval) for interval in (0.25, 1.0))
+    assert (often.key, often.values["kind"]) == (seldom.key, seldom.values["kind"]) == ("waiting", "outside")
