@@ -200,7 +200,7 @@ def diagnosis_page() -> str:
     out += ["| key | meaning | unit |", "| --- | --- | --- |"]
     out += [f"| `{key}` | {label} | {kind} |" for key, (label, kind) in FIGURES.items()]
     out += ["", "## Conditions", "", *_CONDITIONS_TEXT, ""]
-    out += ["| condition | in short | severity | event | alert rule | older names |", "| --- " * 6 + "|"]
+    out += ["| condition | in short | severity | event | alert rule |", "| --- " * 5 + "|"]
     out += [_condition_row(condition) for condition in CONDITIONS.values()]
     return "\n".join([*out, ""])
 
@@ -213,12 +213,8 @@ _CONDITIONS_TEXT = (
 
 
 def _condition_row(condition: Condition) -> str:
-    names = [
-        f"`{condition.kind}`",
-        f"`{condition.alert}`" if condition.alert else "",
-        ", ".join(f"`{name}`" for name in condition.aliases),
-    ]
-    return f"| `{condition.key}` | {condition.title} | {condition.severity()} | {' | '.join(names)} |"
+    alert = f"`{condition.alert}`" if condition.alert else ""
+    return f"| `{condition.key}` | {condition.title} | {condition.severity()} | `{condition.kind}` | {alert} |"
 
 
 def _rule_section(rule: DiagnosisRule) -> list[str]:

@@ -56,11 +56,11 @@ tell(fast=fast, slow=slow, resumed=told(resumed.get_tracker("gpulse").monitor))
 
 # The Keras callback in real trainings, on the torch backend, which calls the ends of batches from other threads.
 KERAS = """
-import copy, pickle, time, warnings
+import time, warnings
 warnings.simplefilter("ignore")
 import keras, numpy
 from gpulse.callbacks.keras import GpulseCallback
-from tests.e2e.trainings import SLEEP, Watch, agents, tell, told
+from tests.e2e.trainings import SLEEP, Failing, Watch, agents, tell, told
 
 class Data(keras.utils.PyDataset):
     def __init__(self, length, slow=False, at=lambda: None):
@@ -96,29 +96,17 @@ alone = told(callback.monitor)
 model().predict(Data(2), verbose=0, callbacks=[callback])
 predicted = told(callback.monitor)
 
-class Boom(Exception): pass
-failing = GpulseCallback(interval=0.1)
-copies, running = [], []
-def boom():
-    copies.extend([copy.deepcopy(failing), pickle.loads(pickle.dumps(failing))])
-    running.append(failing.monitor.samples)
-    raise Boom
-try:
-    model().fit(Data(4), verbose=0, callbacks=[failing, Steps(boom)])
-except Boom:
-    passed = True
-else:
-    passed = False
-lost = failing.monitor
-model().fit(Data(3), verbose=0, callbacks=[failing])
-failed = told(failing.monitor) | {"passed": passed, "ran": running, "copies_run": [each.monitor.samples for each in copies],
-    "lost_runs": lost.samples}
+failing = Failing(GpulseCallback(interval=0.1))
+failing.train(lambda: model().fit(Data(4), verbose=0, callbacks=[failing.callback, Steps(failing.boom)]))
+lost = failing.callback.monitor
+model().fit(Data(3), verbose=0, callbacks=[failing.callback])
+failed = failing.told() | {"lost_runs": lost.samples}
 tell(fast=fast, slow=slow, alone=alone, predicted=predicted, failed=failed)
 """
 
 # The Lightning callback in real trainings.
 LIGHTNING = """
-import copy, pickle, threading, time, warnings
+import threading, time, warnings
 warnings.simplefilter("ignore")
 import logging
 logging.disable(logging.WARNING)
@@ -127,7 +115,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.loggers import CSVLogger
 from lightning.pytorch.loggers.logger import Logger, DummyExperiment
 from gpulse.callbacks.lightning import GpulseCallback
-from tests.e2e.trainings import SLEEP, Watch, agents, tell, told
+from tests.e2e.trainings import SLEEP, Failing, Watch, agents, tell, told
 
 class Data(torch.utils.data.Dataset):
     def __init__(self, length, slow): self.length, self.slow = length, slow
@@ -179,32 +167,21 @@ slow = told(callback.monitor)
 trainer(callback).test(Model(), loader(5), verbose=False)
 test = told(callback.monitor)
 
-class Boom(Exception): pass
-failing = GpulseCallback(interval=0.1)
-copies, running = [], []
-def boom():
-    copies.extend([copy.deepcopy(failing), pickle.loads(pickle.dumps(failing))])
-    running.append(failing.monitor.samples)
-    raise Boom
-try:
-    trainer(failing).fit(Model(boom), loader(4))
-except Boom:
-    passed = True
-else:
-    passed = False
-failed = told(failing.monitor) | {"passed": passed, "ran": running, "copies_run": [each.monitor.samples for each in copies]}
-trainer(copies[1], max_epochs=1).fit(Model(), loader(3))
-tell(fast=fast, slow=slow, test=test, failed=failed, copy=told(copies[1].monitor))
+failing = Failing(GpulseCallback(interval=0.1))
+failing.train(lambda: trainer(failing.callback).fit(Model(failing.boom), loader(4)))
+failed, copied = failing.told(), failing.copies[1]
+trainer(copied, max_epochs=1).fit(Model(), loader(3))
+tell(fast=fast, slow=slow, test=test, failed=failed, copy=told(copied.monitor))
 """
 
 # The Transformers callback in real trainings of a model of some hundred weights.
 TRANSFORMERS = """
-import copy, glob, pickle, time, warnings
+import glob, time, warnings
 warnings.simplefilter("ignore")
 import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 from gpulse.callbacks.transformers import GpulseCallback
-from tests.e2e.trainings import SLEEP, Watch, agents, tell, told
+from tests.e2e.trainings import SLEEP, Failing, Watch, agents, tell, told
 
 class Data(torch.utils.data.Dataset):
     def __init__(self, length, slow=False, at=lambda: None): self.length, self.slow, self.at = length, slow, at
@@ -236,28 +213,14 @@ fast = told(callback.monitor) | {"global_step": first.state.global_step, "marks"
 trainer(callback, Data(6, slow=True), eval_strategy="steps", eval_steps=3, output_dir="again", report_to="tensorboard").train()
 slow = told(callback.monitor) | {"curves": sorted(glob.glob("again/runs/**/events*", recursive=True))}
 
-class Boom(Exception): pass
-failing = GpulseCallback(interval=0.1)
-copies, running = [], []
-def boom():
-    copies.extend([copy.deepcopy(failing), pickle.loads(pickle.dumps(failing))])
-    running.append(failing.monitor.samples)
-    raise Boom
-try:
-    trainer(failing, Data(4), boom).train()
-except Boom:
-    passed = True
-else:
-    passed = False
-lost = failing.monitor
-trainer(failing, Data(3)).train()
-failed = told(failing.monitor) | {"passed": passed, "ran": running[:], "copies_run": [each.monitor.samples for each in copies],
-    "lost_runs": lost.samples}
+failing = Failing(GpulseCallback(interval=0.1))
+failing.train(lambda: trainer(failing.callback, Data(4), failing.boom).train())
+lost = failing.callback.monitor
+trainer(failing.callback, Data(3)).train()
+failed = failing.told() | {"lost_runs": lost.samples}
 again = GpulseCallback(interval=0.1)
-try:
-    trainer(again, Data(4), boom).train()
-except Boom:
-    again.monitor.stop()
+failing.train(lambda: trainer(again, Data(4), failing.boom).train())
+again.monitor.stop()
 tell(fast=fast, slow=slow, failed=failed, stopped=told(again.monitor))
 """
 

@@ -34,7 +34,29 @@ def told(request: pytest.FixtureRequest, server: Forking, tmp_path_factory: pyte
     return run(server, request.cls.program, tmp_path_factory.mktemp("training"), *request.cls.needs)
 
 
-class TestAccelerate:
+class LeavesNothing:
+    """What holds after every program."""
+
+    def test_nothing_is_left_behind(self, told: Any) -> None:
+        assert [each["agents"] for each in told.values()] == [0] * len(told)
+        assert not any(each["runs"] or each["errors"] for each in told.values())
+
+
+class SurvivesErrors(LeavesNothing):
+    """What holds for frameworks that have no hook for errors."""
+
+    def test_an_error_passes_and_the_next_training_stops_what_it_left(self, told: Any) -> None:
+        failed = told["failed"]
+        assert failed["ran"] == [True]
+        assert failed["passed"]
+        assert not failed["lost_runs"]
+        assert failed["steps"] == 3
+
+    def test_a_copy_runs_nothing(self, told: Any) -> None:
+        assert told["failed"]["copies_run"] == [False, False]
+
+
+class TestAccelerate(LeavesNothing):
     """The Accelerate tracker in real loops."""
 
     program, needs = programs.ACCELERATE, ("accelerate", "torch")
@@ -58,12 +80,8 @@ class TestAccelerate:
     def test_steps_of_an_earlier_run_are_not_counted(self, told: Any) -> None:
         assert told["resumed"]["steps"] == 9
 
-    def test_nothing_is_left_behind(self, told: Any) -> None:
-        assert [each["agents"] for each in told.values()] == [0] * len(told)
-        assert not any(each["runs"] or each["errors"] for each in told.values())
 
-
-class TestKeras:
+class TestKeras(SurvivesErrors):
     """The Keras callback in real trainings, on the torch backend, which calls the ends of batches from other threads."""
 
     program, needs = programs.KERAS, ("keras", "torch")
@@ -92,22 +110,8 @@ class TestKeras:
         assert told["alone"]["waited"] > 2 * SLEEP
         assert list(told["predicted"]["phases"]) == ["predict"]
 
-    def test_an_error_passes_and_the_next_fit_stops_what_it_left(self, told: Any) -> None:
-        failed = told["failed"]
-        assert failed["ran"] == [True]
-        assert failed["passed"]
-        assert not failed["lost_runs"]
-        assert failed["steps"] == 3
 
-    def test_a_copy_runs_nothing(self, told: Any) -> None:
-        assert told["failed"]["copies_run"] == [False, False]
-
-    def test_nothing_is_left_behind(self, told: Any) -> None:
-        assert [each["agents"] for each in told.values()] == [0] * len(told)
-        assert not any(each["runs"] or each["errors"] for each in told.values())
-
-
-class TestLightning:
+class TestLightning(LeavesNothing):
     """The Lightning callback in real trainings."""
 
     program, needs = programs.LIGHTNING, ("lightning", "torch")
@@ -158,12 +162,8 @@ class TestLightning:
         assert told["failed"]["copies_run"] == [False, False]
         assert told["copy"]["steps"] == 3
 
-    def test_nothing_is_left_behind(self, told: Any) -> None:
-        assert [each["agents"] for each in told.values()] == [0] * len(told)
-        assert not any(each["runs"] or each["errors"] for each in told.values())
 
-
-class TestTransformers:
+class TestTransformers(SurvivesErrors):
     """The Transformers callback in real trainings of a model of some hundred weights."""
 
     program, needs = programs.TRANSFORMERS, ("transformers", "accelerate", "torch", "tensorboard")
@@ -198,20 +198,6 @@ class TestTransformers:
 
     def test_another_training_counts_from_the_start(self, told: Any) -> None:
         assert told["slow"]["steps"] == 6
-
-    def test_an_error_passes_and_the_next_training_stops_what_it_left(self, told: Any) -> None:
-        failed = told["failed"]
-        assert failed["ran"] == [True]
-        assert failed["passed"]
-        assert not failed["lost_runs"]
-        assert failed["steps"] == 3
-
-    def test_a_copy_runs_nothing(self, told: Any) -> None:
-        assert told["failed"]["copies_run"] == [False, False]
-
-    def test_nothing_is_left_behind(self, told: Any) -> None:
-        assert [each["agents"] for each in told.values()] == [0] * len(told)
-        assert not any(each["runs"] or each["errors"] for each in told.values())
 
 
 class TestYaml:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import os
+import pickle
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -134,6 +137,38 @@ def agents() -> int:
         if stat and stat.parent == os.getpid():
             mine += b"gpulse" in words or not words
     return mine
+
+
+class Failing:
+    """A training that fails with `boom`: copies of its callback are made then, and whether it ran is noted."""
+
+    def __init__(self, callback: Any) -> None:
+        self.callback = callback
+        self.copies: list[Any] = []
+        self._ran: list[bool] = []
+        self._passed = False
+
+    def boom(self) -> None:
+        """Fail."""
+        self.copies += [copy.deepcopy(self.callback), pickle.loads(pickle.dumps(self.callback))]
+        self._ran.append(self.callback.monitor.samples)
+        raise _Boom
+
+    def train(self, fit: Callable[[], object]) -> None:
+        """Train until it fails."""
+        try:
+            fit()
+        except _Boom:
+            self._passed = True
+
+    def told(self) -> dict[str, Any]:
+        """Return what the monitor saw, and what became of error and copies."""
+        ran = [each.monitor.samples for each in self.copies]
+        return told(self.callback.monitor) | {"passed": self._passed, "ran": self._ran[:], "copies_run": ran}
+
+
+class _Boom(Exception):
+    pass
 
 
 def tell(**answers: object) -> None:

@@ -74,19 +74,19 @@ def _is_over(verdict: Verdict) -> bool:
 
 def _is_hidden(verdict: Verdict, whole: Verdict) -> bool:
     """Tell whether the GPU does not respond now: what lasted until then cannot be seen to last."""
-    condition = of_verdict(verdict.key, verdict.values.get("kind"))
+    condition = of_verdict(verdict.key)
     return whole.key in _DOWN and not _is_over(whole) and condition is not None and condition.lasting
 
 
 def _severity(verdict: Verdict) -> str:
-    condition = of_verdict(verdict.key, verdict.values.get("kind"))
+    condition = of_verdict(verdict.key)
     code = verdict.values.get("xid")
     return "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
 
 
 def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> Concern:
     """Return a verdict as a concern; one that held from the beginning of what was `watched` began nobody knows when."""
-    condition = of_verdict(verdict.key, verdict.values.get("kind"))
+    condition = of_verdict(verdict.key)
     began = verdict.values.get("start_time", verdict.start)
     first = began if isinstance(began, (int, float)) else verdict.start
     seen = first if verdict.since is None else min(first, verdict.since)

@@ -7,7 +7,7 @@ from ..model.event import Event
 from ..sampling.clock import SystemClock
 from ..value import Value, fresh
 from .link_watch import LinkWatch
-from .readings import HARMLESS, XidNews
+from .readings import HARMLESS, XidNews, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class EventDetector:
                 self._gpus[name] = self._gpus.pop(f"at {position}")
                 self._gpus[name].uuid = gpu.uuid
             if name not in self._gpus:
-                self._gpus[name] = _WatchedGpu(_label(gpu, position), gpu.uuid or "")
+                self._gpus[name] = _WatchedGpu(number_of(gpu) or f"{position}", gpu.uuid or "")
                 if self._began:
                     found.append(self._gpus[name].event(snapshot.time, "added"))
             found += self._gpus[name].compare(gpu, snapshot.time, ended)
@@ -228,10 +228,6 @@ def _joined(events: list[Event]) -> list[Event]:
 
 def _started(process: Process, time: float) -> float | None:
     return None if process.running_time is None else time - process.running_time
-
-
-def _label(gpu: Gpu, position: int) -> str:
-    return f"{gpu.index if gpu.index is not None else position:.0f}"
 
 
 _LEAP = 5.0  # seconds by which wall clock and monotonic clock must part to be worth an event

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from functools import partial
 from math import ceil
 
 from ..errors import NoFreeGpu, UsageError
-from ..model.catalog import USERS
+from ..model.catalog import USERS, free_memory
+from ..model.codec import printable
 from ..model.condition import of_event, xid_of
 from ..model.select import Wanted, choose_gpus, granted, selectors
 from ..store.claims import claimed
 from ..units import size_text
 from ..value import Value
+from .readings import number_of
 from .turns import Slot
 
 TYPE_CHECKING = False
@@ -37,6 +40,7 @@ _MOST_SAMPLES = 50
 _UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's; an empty context on an H200 is 520 MiB
 _SILENT = ("lost", "timeout")
 _GIB = 1 << 30
+_told = partial(printable, most=80)  # of texts that others chose
 _COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ordinal
 
 
@@ -84,9 +88,9 @@ class _Candidate:
     def __init__(self, gpu: Gpu, whole: Gpu) -> None:
         self.gpu = gpu
         self.whole = whole
-        self.name = f"GPU {whole.index:.0f}" if whole.index is not None else "GPU ?"
+        self.name = f"GPU {number_of(whole) or '?'}"
         if gpu is not whole:
-            self.name += f" {_harmless(gpu.name or 'MIG')} {_harmless(gpu.uuid or '')}".rstrip()
+            self.name += f" {_told(gpu.name or 'MIG')} {_told(gpu.uuid or '')}".rstrip()
 
 
 def samples_for(window: float | None = None) -> tuple[float, int]:
@@ -165,7 +169,7 @@ def refusal(
 
 def _beside(verdicts: Sequence[Availability], asked: Requirement) -> str:
     """Return how much memory a request for a share of GPUs in use could have at most; empty if that is less than one GiB."""
-    sizes = sorted((_free_memory(one.gpu) or 0.0 for one in verdicts if not one.hopeless and one.beside), reverse=True)
+    sizes = sorted((free_memory(one.gpu) or 0.0 for one in verdicts if not one.hopeless and one.beside), reverse=True)
     most = sizes[asked.count - 1] // _GIB if len(sizes) >= asked.count and not asked.share else 0
     return f"{most:.0f}GiB" if most and (asked.free_memory or 0.0) <= most * _GIB else ""
 
@@ -176,7 +180,7 @@ def never(verdicts: Iterable[Availability], asked: Requirement) -> bool:
 
 
 def _rank(gpu: Gpu) -> tuple[float, float, float]:
-    free = _free_memory(gpu)
+    free = free_memory(gpu)
     # in whole GiB, or a few MiB of the driver's own would outweigh everything else
     return (
         -(free // _GIB) if free is not None else 0.0,
@@ -254,7 +258,7 @@ def _broken(candidate: _Candidate) -> str:
 
 def _claimed(gpu: Gpu, claims: Mapping[str, str]) -> str:
     if (who := claims.get(gpu.uuid or "")) is not None:
-        return f"claimed by {_harmless(who)}" if who else "claimed"
+        return f"claimed by {_told(who)}" if who else "claimed"
     return ""
 
 
@@ -264,9 +268,7 @@ def _allocated(candidate: _Candidate, environ: Mapping[str, str]) -> str:
     if not job or job == f"slurm:{environ.get('SLURM_JOB_ID', '')}":
         return ""
     user = candidate.gpu.job_user or candidate.whole.job_user
-    return (
-        f"allocated by Slurm to job {_harmless(job.removeprefix('slurm:'))}{f' of {_harmless(user)}' if user else ''}"
-    )
+    return f"allocated by Slurm to job {_told(job.removeprefix('slurm:'))}{f' of {_told(user)}' if user else ''}"
 
 
 def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Requirement) -> str:
@@ -282,7 +284,7 @@ def _used(candidate: _Candidate, past: Sequence[Gpu], asked: Requirement) -> str
     busy = shares[ceil(0.95 * len(shares)) - 1] if shares else None
     if busy is not None and busy > asked.utilization:
         return f"in use {busy:.0f} % of the time, by processes you cannot see"
-    free = _free_memory(gpu)
+    free = free_memory(gpu)
     if asked.free_memory is not None and (free is None or free < asked.free_memory):
         return "its free memory is unknown" if free is None else f"{size_text(free)} of memory are free"
     return ""
@@ -304,18 +306,7 @@ def _memory_in_use(candidate: _Candidate) -> str:
 def _held(processes: Sequence[Process]) -> str:
     biggest = max(processes, key=lambda process: process.memory_used or 0)
     size = "" if biggest.memory_used is None else f"{size_text(biggest.memory_used)} "
-    program = [_harmless(biggest.name)] if biggest.name else []
+    program = [_told(biggest.name)] if biggest.name else []
     pid = [] if biggest.pid is None else [f"{biggest.pid:.0f}"]
     more = f" and {len(processes) - 1} more" if len(processes) > 1 else ""
-    return f"{size}held by {_harmless(biggest.user or 'a process')} ({', '.join(program + pid)}){more}"
-
-
-def _free_memory(gpu: Gpu) -> float | None:
-    if gpu.memory_free is not None or gpu.memory_total is None or gpu.memory_used is None:
-        return gpu.memory_free
-    return gpu.memory_total - gpu.memory_used
-
-
-def _harmless(text: str) -> str:
-    """Return a text that others chose without what could act on a terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text[:80])
+    return f"{size}held by {_told(biggest.user or 'a process')} ({', '.join(program + pid)}){more}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 from ..model.event import Event
-from .readings import in_use
+from ..value import Value
+from .readings import in_use, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class LinkWatch:
         key = event.kind, event.uuids[0] if event.uuids else "", event.note
         spell = self._spells.get(key)
         if holds:
-            spell = self._spells.setdefault(key, _Spell(event))
+            spell = self._spells.setdefault(key, _Spell(event, event.time))
             yield from spell.holds(event, patience)
         elif spell is not None and (not spell.told or not 0 <= event.time - spell.seen < calm):
             del self._spells[key]
@@ -110,15 +111,12 @@ class LinkWatch:
                 yield spell.event.replace(until=event.time if not calm else spell.seen)
 
 
-class _Spell:
+class _Spell(Value):
     """One condition from its first sign to its end. `event` is as it was told last, `told` whether it has lasted long enough."""
 
-    __slots__ = ("event", "seen", "told")
-
-    def __init__(self, event: Event) -> None:
-        self.event = event
-        self.seen = event.time
-        self.told = False
+    event: Event
+    seen: float
+    told: bool = False
 
     def holds(self, event: Event, patience: float) -> Iterator[Event]:
         self.seen = event.time
@@ -156,5 +154,4 @@ def _tells(gpu: Gpu, metric: str) -> bool:
 
 
 def _event(gpu: Gpu, time: float, kind: str, **fields: Any) -> Event:
-    number = "?" if gpu.index is None else f"{gpu.index:.0f}"
-    return Event(time, kind, (number,), uuids=(gpu.uuid or "",), **fields)
+    return Event(time, kind, (number_of(gpu) or "?",), uuids=(gpu.uuid or "",), **fields)

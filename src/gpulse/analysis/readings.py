@@ -18,6 +18,11 @@ TRAFFIC = 0.3e9  # bytes per second that show a link in use
 BUSY = 50.0  # percent of utilization that show a GPU in use
 
 
+def number_of(gpu: Gpu) -> str:
+    """Return the number a GPU is called by; empty where it has none."""
+    return "" if gpu.index is None else f"{gpu.index:.0f}"
+
+
 def in_use(gpu: Gpu) -> bool | None:
     """Return whether a GPU is busy enough for its link to run at full speed; an idle link slows down to save power."""
     if gpu.utilization is None and gpu.pcie_rx is None:

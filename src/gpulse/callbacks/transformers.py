@@ -8,7 +8,6 @@ from .training import Course, Monitored, MonitorOptions, Sinks, framework, harml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from typing_extensions import Unpack
@@ -80,18 +79,11 @@ class GpulseCallback(Monitored, _TrainerCallback):  # type: ignore[misc]
 @harmless
 def _beside(args: Any) -> list[Sink]:
     """Return a sink for every supported reporter of the trainer."""
-    from .. import sinks
+    from ..sinks.base import sink_named
 
-    known: dict[str, Callable[[], Sink]] = {
-        "tensorboard": lambda: sinks.TensorBoardSink(_logging_dir(args)),
-        "wandb": sinks.WandbSink,
-        "mlflow": sinks.MlflowSink,
-        "comet_ml": sinks.CometSink,
-        "clearml": sinks.ClearmlSink,
-        "swanlab": sinks.SwanlabSink,
-        "trackio": sinks.TrackioSink,
-    }
-    return [make() for name, make in known.items() if name in (args.report_to or ())]
+    known = {name: name for name in ("tensorboard", "wandb", "mlflow", "clearml", "swanlab", "trackio")}
+    named = [text for name, text in (known | {"comet_ml": "comet"}).items() if name in (args.report_to or ())]
+    return [sink_named(f"{name}:{_logging_dir(args)}" if name == "tensorboard" else name) for name in named]
 
 
 def _logging_dir(args: Any) -> str:

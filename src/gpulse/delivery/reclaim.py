@@ -27,62 +27,13 @@ if TYPE_CHECKING:
 _TERMINALS = "/dev/pts"
 
 
-class OwnerWarnings:
-    """How people are told. `owner_mail` is a form such as {user}@example.org; what is empty is not used."""
-
-    def __init__(
-        self,
-        *,
-        terminal: bool = True,
-        mailer: Mailer | None = None,
-        owner_mail: str = "",
-        admins: Sequence[str] = (),
-        webhook: Webhook | None = None,
-        terminals: str = _TERMINALS,
-    ) -> None:
-        self._terminal = terminal
-        self._mailer = mailer
-        self._owner_mail = owner_mail
-        self._admins = list(admins)
-        self._webhook = webhook
-        self._terminals = terminals
-
-    def owner(self, user: str, subject: str, text: str, notice: Notice) -> tuple[list[str], list[str]]:
-        """Tell the owner; return where that succeeded, and what went wrong elsewhere."""
-        told = [*write_to(user, text, self._terminals)] if self._terminal else []
-        to = [self._owner_mail.replace("{user}", user)] if self._owner_mail else []
-        return self._rest(to, subject, text, notice, told)
-
-    def administrators(self, subject: str, text: str, notice: Notice) -> tuple[list[str], list[str]]:
-        """Tell the administrators, in the same way."""
-        return self._rest(self._admins, subject, text, notice, [])
-
-    def _rest(
-        self, to: Sequence[str], subject: str, text: str, notice: Notice, told: list[str]
-    ) -> tuple[list[str], list[str]]:
-        wrong: list[str] = []
-        if to and self._mailer is not None:
-            try:
-                self._mailer.send(to, subject, f"{text}\n", stopping=threading.Event())
-                told.append(f"mail to {', '.join(to)}")
-            except (Failed, ValueError) as error:
-                wrong.append(f"mail: {error}")
-        if self._webhook is not None:
-            try:
-                self._webhook.deliver(notice)
-                told.append(f"webhook {self._webhook.place}")
-            except Failed as error:
-                wrong.append(f"webhook: {error}")
-        return told, wrong
-
-
 def write_to(user: str, text: str, folder: str = _TERMINALS) -> Iterator[str]:
     """Write to the terminals of a user who allows it, as write(1) does; yield the names of those that took it."""
     try:
         uid, names = pwd.getpwnam(user).pw_uid, sorted(os.listdir(folder))
     except (KeyError, OSError):
         return
-    line = f"\r\n\a{text}\r\n".replace("\n", "\r\n").encode()
+    line = f"\n\a{text}\n".replace("\n", "\r\n").encode()
     for name in names:
         path = os.path.join(folder, name)
         try:
@@ -106,15 +57,12 @@ class ReclaimDesk:
 
     def __init__(self, settings: Mapping[str, Any], policy: ReclaimPolicy) -> None:
         self._policy = policy
-        mails = settings.get("owner_mail") or settings.get("admins")
+        self._terminal = settings.get("terminal", True)
+        self._owner_mail = settings.get("owner_mail") or ""  # a form such as {user}@example.org
+        self._admins = settings.get("admins") or []
+        self._mailer = Mailer(settings.get("mail") or {}) if self._owner_mail or self._admins else None
         hook, shape = settings.get("webhook"), settings.get("shape") or "slack"
-        self._warnings = OwnerWarnings(
-            terminal=settings.get("terminal", True),
-            mailer=Mailer(settings.get("mail") or {}) if mails else None,
-            owner_mail=settings.get("owner_mail") or "",
-            admins=settings.get("admins") or (),
-            webhook=Webhook(hook, shape, host=os.uname().nodename, retries=1) if hook else None,
-        )
+        self._webhook = Webhook(hook, shape, host=os.uname().nodename, retries=1) if hook else None
 
     def tell(self, step: ReclaimStep, now: float) -> tuple[bool, str, Event | None]:
         """Warn the owner or tell the administrators; return whether anybody was reached, a line about it, and what happened."""
@@ -124,10 +72,23 @@ class ReclaimDesk:
         text, subject = self._text(step, now), f"{os.uname().nodename}: {holding_text(step)}"
         user = step.holding.process.user or ""
         if step.action == "warn":
-            told, wrong = self._warnings.owner(user, subject, text, notice)
+            who, told = f"warned {clean(user)}", [*write_to(user, text)] if self._terminal else []
+            to = [self._owner_mail.replace("{user}", user)] if self._owner_mail else []
         else:
-            told, wrong = self._warnings.administrators(subject, text, notice)
-        who = f"warned {clean(user)}" if step.action == "warn" else "told the administrators"
+            who, told, to = "told the administrators", [], self._admins
+        wrong: list[str] = []
+        if to and self._mailer is not None:
+            try:
+                self._mailer.send(to, subject, f"{text}\n", stopping=threading.Event())
+                told.append(f"mail to {', '.join(to)}")
+            except (Failed, ValueError) as error:
+                wrong.append(f"mail: {error}")
+        if self._webhook is not None:
+            try:
+                self._webhook.deliver(notice)
+                told.append(f"webhook {self._webhook.place}")
+            except Failed as error:
+                wrong.append(f"webhook: {error}")
         said = f"{who} ({', '.join(told)})" if told else "nobody could be reached, so nothing follows"
         line = "; ".join([f"{holding_text(step)}: {said}", *wrong])
         return bool(told), line, reclaim_event(step, kind, now, told)

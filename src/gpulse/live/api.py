@@ -48,9 +48,7 @@ _METRICS = (
     *(f"{HOST}{key}" for key in HOST_METRICS),
     *(f"{SERVER}{key}" for key in SERVER_METRICS),
 )
-_KINDS = tuple(
-    dict.fromkeys((*KINDS, "alert", *(name for one in CONDITIONS.values() for name in (one.key, *one.aliases))))
-)
+_KINDS = tuple(dict.fromkeys((*KINDS, "alert", *CONDITIONS)))
 _DECISIONS = (
     'send {"action": "silence", "for": "2h", "rule": "hot", "gpus": ["3"], "user": "ada", "reason": "..."}, '
     '{"action": "unsilence", "id": "1a2b3c"} or {"action": "acknowledge", "ids": ["1a2b3c"]}.'

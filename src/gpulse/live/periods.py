@@ -7,16 +7,7 @@ from math import hypot
 
 from ..analysis.summary import WeightedSeries
 from ..present.cells import DASH, energy_text, quantity_text
-from ..present.runs import (
-    COMPARED,
-    COUNTED,
-    NOTE,
-    PARTS,
-    Difference,
-    headline,
-    nothing_to_compare,
-    standard_error,
-)
+from ..present.runs import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, nothing_to_compare, standard_error
 from ..present.text import clean
 from ..store.history import ProcessNames
 from ..units import duration_text, size_text

@@ -45,6 +45,13 @@ def memory_percent(values: Mapping[str, Value]) -> float | None:
     return round(min(100.0, 100.0 * used / usable), 1) if usable > 0 else None
 
 
+def free_memory(gpu: Gpu) -> float | None:
+    """Return the memory that programs can still have, in bytes; None if unknown."""
+    if gpu.memory_free is not None or gpu.memory_total is None or gpu.memory_used is None:
+        return gpu.memory_free
+    return gpu.memory_total - gpu.memory_used - (gpu.memory_reserved or 0.0)
+
+
 def memory_unattributed(used: Value | None, held: list[Value | None]) -> float | None:
     """Return used memory that no process accounts for; None if the memory of any process is unknown."""
     known = [amount for amount in map(_number, held) if amount is not None]

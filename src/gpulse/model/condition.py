@@ -9,9 +9,11 @@ The error codes of NVIDIA's driver, XIDs, are a table of their own below.
 
 from __future__ import annotations
 
+from ..value import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Literal, TypeAlias
 
     Severity: TypeAlias = Literal["critical", "warn", "info", "good"]
@@ -22,58 +24,43 @@ _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVER
 VERDICT = "verdict"  # the kind of events about conditions that only verdicts find
 
 
-class Condition:
+class Condition(Value):
     """One thing that can be the case.
 
-    `key` is its name, `title` a few words for lists and columns. `kind` is what its events are called in JSON and histories, `alert`
-    the alert rule that reports it. `aliases` are older names that are still understood. One that is `lasting` has an end. `needs`
-    are the metrics without which it cannot be found.
+    `key` is its name, `title` a few words for lists and columns; `level` is how bad it is, or tells it by a code. `kind` is what its
+    events are called in JSON and histories, by default as the key with dashes, `alert` the alert rule that reports it. One that is
+    `lasting` has an end. `needs` are the metrics without which it cannot be found.
     """
 
-    __slots__ = ("_severity", "alert", "aliases", "key", "kind", "lasting", "needs", "title")
+    key: str
+    title: str
+    level: Severity | Callable[[float | None], Severity]
+    kind: str = ""
+    alert: str = ""
+    lasting: bool = False
+    needs: Sequence[str] = ()
 
-    def __init__(
-        self,
-        key: str,
-        title: str,
-        severity: Severity | Callable[[float | None], Severity],
-        *,
-        kind: str = "",
-        alert: str = "",
-        aliases: Iterable[str] = (),
-        lasting: bool = False,
-        needs: Iterable[str] = (),
-    ) -> None:
-        self.key = key
-        self.title = title
-        self.kind = kind or key.replace("_", "-")
-        self.alert = alert
-        self.aliases = tuple(aliases)
-        self.lasting = lasting
-        self.needs = tuple(needs)
-        self._severity = severity
+    def __post_init__(self) -> None:
+        self.kind = self.kind or self.key.replace("_", "-")
 
     def severity(self, code: float | None = None) -> Severity:
         """Return how bad it is; what makes the difference is the code of an XID."""
-        return self._severity if isinstance(self._severity, str) else self._severity(code)
+        return self.level if isinstance(self.level, str) else self.level(code)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every word that means it: its key, the kind of its events, its alert rule and its aliases."""
+        """Every word that means it: its key, the kind of its events and its alert rule."""
         kind = () if self.kind == VERDICT else (self.kind,)
-        return tuple(dict.fromkeys((self.key, *kind, *((self.alert,) if self.alert else ()), *self.aliases)))
-
-    def __repr__(self) -> str:
-        return f"Condition({self.key!r})"
+        return tuple(dict.fromkeys((self.key, *kind, *((self.alert,) if self.alert else ()))))
 
 
 def _xid(code: float | None) -> Severity:
     return "critical" if code is None else xid_of(code).severity
 
 
-def _found(key: str, title: str, severity: Severity, *aliases: str) -> Condition:
+def _found(key: str, title: str, severity: Severity) -> Condition:
     """Return a condition that only the diagnosis finds, over a window of time."""
-    return Condition(key, title, severity, kind=VERDICT, alert="diagnosis", aliases=aliases, lasting=True)
+    return Condition(key, title, severity, kind=VERDICT, alert="diagnosis", lasting=True)
 
 
 _LINK = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
@@ -86,10 +73,10 @@ _REASONS = ("throttle_reasons",)
 
 # In the order in which they are listed where they are equally bad.
 _CONDITIONS = (
-    Condition("lost", "lost", "critical", alert="lost", aliases=("fault",), lasting=True, needs=("state",)),
+    Condition("lost", "lost", "critical", alert="lost", lasting=True, needs=("state",)),
     Condition("driver_unresponsive", "not responding", "critical", kind="timeout", alert="lost", lasting=True, needs=("state",)),
-    Condition("xid", "XID error", _xid, alert="xid", aliases=("fault",), needs=("xid_last",)),
-    Condition("memory_errors", "memory errors", "critical", alert="ecc", aliases=("fault",), needs=("ecc_uncorrected",)),
+    Condition("xid", "XID error", _xid, alert="xid", needs=("xid_last",)),
+    Condition("memory_errors", "memory errors", "critical", alert="ecc", needs=("ecc_uncorrected",)),
     Condition("nvlink_down", "NVLinks down", "critical", alert="nvlink_down", lasting=True, needs=("nvlink_links",)),
     Condition("fabric_not_ready", "NVLink fabric not ready", "critical", alert="fabric_not_ready", lasting=True, needs=_FABRIC),
     Condition("hang", "job hangs", "critical", kind=VERDICT, alert="diagnosis", lasting=True),
@@ -124,7 +111,7 @@ _CONDITIONS = (
     _found("transfer_bound", "waiting for copies", "warn"),
     _found("input_bound_cpu", "waiting for CPUs", "warn"),
     _found("input_bound_io", "waiting for storage", "warn"),
-    _found("host_bound", "waiting for one thread", "warn", "input_bound_single_core"),
+    _found("host_bound", "waiting for one thread", "warn"),
     _found("launch_bound", "launch-bound", "warn"),
     _found("not_used", "GPU not used", "warn"),
     _found("serving_prefill", "busy with prompts", "info"),
@@ -175,11 +162,10 @@ _PLACES = {kind: place for place, kind in enumerate(KINDS)}
 HEAT = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown"})  # throttle reasons that tell of heat
 POWER_BRAKE = "hw_power_brake_slowdown"
 BRAKES = frozenset({"hw_slowdown", POWER_BRAKE})  # those that tell of a fault; with heat the first is set as well
-_FAULTS = {"lost": "lost", "ecc": "memory_errors"}  # the conditions that one verdict `fault` used to hold, by its kind
 
 
 def named(name: str) -> tuple[Condition, ...]:
-    """Return the conditions that a word means, by key, kind of event, alert rule or alias; several for one like `fault` or `lost`."""
+    """Return the conditions that a word means, by key, kind of event or alert rule; several for one like `lost`."""
     return tuple(one for one in _CONDITIONS if name in one.names)
 
 
@@ -190,11 +176,9 @@ def of_event(kind: str, reasons: Iterable[str] = ()) -> Condition | None:
     return _BY_KIND.get(kind)
 
 
-def of_verdict(key: str, kind: object = None) -> Condition | None:
-    """Return the condition that a verdict is about, also under a former key; `kind` is the verdict's own value of that name."""
-    if key == "fault":
-        return CONDITIONS[_FAULTS.get(str(kind), "xid")]
-    return CONDITIONS.get(key) or next((one for one in _CONDITIONS if key in one.aliases), None)
+def of_verdict(key: str) -> Condition | None:
+    """Return the condition that a verdict is about; None for an unknown key."""
+    return CONDITIONS.get(key)
 
 
 def rank(severity: str, kind: str) -> tuple[int, int]:
@@ -211,15 +195,12 @@ def _throttling(reasons: frozenset[str]) -> str:
 _SEVERITY: dict[Affected, Severity] = {"program": "warn", "gpu": "critical", "link": "critical", "notice": "info"}
 
 
-class Xid:
+class Xid(Value):
     """One code. `affects` is what it ends or damages: a program only, the GPU, a link, or nothing (a notice of the driver)."""
 
-    __slots__ = ("affects", "meaning", "remedy")
-
-    def __init__(self, affects: Affected, meaning: str = "", remedy: str = "") -> None:
-        self.affects = affects
-        self.meaning = meaning
-        self.remedy = remedy
+    affects: Affected
+    meaning: str = ""
+    remedy: str = ""
 
     @property
     def severity(self) -> Severity:

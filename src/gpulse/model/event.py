@@ -79,11 +79,11 @@ class Event(Value, frozen=True):
         return "alert" if self.rule else self.kind
 
     def is_named(self, names: Collection[str]) -> bool:
-        """Return whether one of these names means it: its category, or the key or an alias of its condition."""
+        """Return whether one of these names means it: its category, or the key of its condition."""
         about = self.condition
         if self.category in names or self.rule or about is None or about.kind != self.kind:
             return self.category in names
-        return about.key in names or any(alias in names for alias in about.aliases)
+        return about.key in names
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as JSON takes it; what is empty is left out."""

@@ -8,6 +8,7 @@ import threading
 from contextlib import ContextDecorator
 
 from ..analysis.out_of_memory import MemoryHolder, OutOfMemory, judge, largest_lines, read_message
+from ..model.catalog import free_memory
 from ..present.out_of_memory import account
 from ..torch import cuda
 from . import monitor as monitors
@@ -119,18 +120,12 @@ def _ask_gpu(report: OutOfMemory, source: str | None) -> None:
     gpu = gpus[at]
     report.device, report.gpu_name = at, gpu.name
     report.total = gpu.memory_total if report.total is None else report.total
-    if report.free is None and (free := _free(gpu)) is not None:
+    if report.free is None and (free := free_memory(gpu)) is not None:
         report.free, report.free_is_now = free, True
     report.others = _others(report, gpu)
     for monitor in monitors.running[-1:]:
         if (ledger := monitor.ledger) is not None:
             report.growth = ledger.trail.growth(gpu.uuid)
-
-
-def _free(gpu: Gpu) -> float | None:
-    if gpu.memory_free is not None or gpu.memory_total is None or gpu.memory_used is None:
-        return gpu.memory_free
-    return gpu.memory_total - gpu.memory_used - (gpu.memory_reserved or 0.0)
 
 
 def _others(report: OutOfMemory, gpu: Gpu) -> list[MemoryHolder]:

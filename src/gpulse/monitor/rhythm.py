@@ -8,6 +8,7 @@ from collections import deque
 from contextvars import ContextVar
 
 from ..sinks.base import Mark
+from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,21 +35,19 @@ _MOST = 10_000  # marks that are kept; beyond, the oldest are dropped
 _CLOSEST = 0.1  # seconds between two calls below which a rate would mostly be noise
 
 
-class Rhythm:
+class Rhythm(Value):
     """The program's progress since the start: steps, items, tokens and time spent waiting for data.
 
-    `mfu` returns the model FLOPs utilization at a number of steps per second, None if it is not asked for.
+    `initial` are the steps before the run was continued. `mfu` returns the model FLOPs utilization at a number of steps per second,
+    None if it is not asked for.
     """
 
-    __slots__ = ("initial", "items", "mfu", "steps", "tokens", "waited")
-
-    def __init__(self, initial: int = 0, mfu: Callable[[float], Mfu | None] | None = None) -> None:
-        self.mfu = mfu
-        self.initial = initial  # steps before the run was continued
-        self.steps = 0
-        self.items = 0.0
-        self.tokens = 0.0
-        self.waited = 0.0
+    initial: int = 0
+    mfu: Callable[[float], Mfu | None] | None = None
+    steps: int = 0
+    items: float = 0.0
+    tokens: float = 0.0
+    waited: float = 0.0
 
     @property
     def reached(self) -> int | None:
@@ -159,14 +158,11 @@ def plain(value: object) -> float | str | None:
         return type(value).__name__
 
 
-class BatchInWork:
+class BatchInWork(Value):
     """A batch that the program works on; `counted` if the program has counted the step itself."""
 
-    __slots__ = ("counted", "monitor")
-
-    def __init__(self, monitor: Monitor) -> None:
-        self.monitor = monitor
-        self.counted = False
+    monitor: Monitor
+    counted: bool = False
 
 
 # the batches that a thread or a task of an event loop works on, the innermost loop last

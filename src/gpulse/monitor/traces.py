@@ -17,6 +17,7 @@ from ..errors import GpulseError, UsageError
 from ..present.text import clean
 from ..store.lines import remove, replaced
 from ..torch import part_of_torch
+from ..value import Value
 from .presence import folder_of, presences, read_private
 
 TYPE_CHECKING = False
@@ -36,29 +37,28 @@ _OLD = 3600.0  # seconds after which a request no longer counts
 STATES = ("waiting", "tracing", "writing", "done", "failed")
 
 
-class TraceRequest:
+class TraceRequest(Value):
     """A request to one process. `answer` returns its state, one of STATES, and with it the path of the trace or the reason."""
 
-    def __init__(self, pid: int, folder: str, number: str) -> None:
-        self.pid = pid
-        self._folder = folder
-        self._number = number
+    pid: int
+    folder: str
+    number: str
 
     @property
     def taken(self) -> bool:
         """Whether the Monitor has seen it; it looks about once per second."""
-        return not os.path.exists(_path(self._folder, self.pid, "request"))
+        return not os.path.exists(_path(self.folder, self.pid, "request"))
 
     def answer(self) -> tuple[str, str]:
         """Return the state, and the path of the trace or why there is none."""
-        plain = _read(_path(self._folder, self.pid, "answer"))
-        if plain is None or plain.get("id") != self._number or plain.get("state") not in STATES:
+        plain = _read(_path(self.folder, self.pid, "answer"))
+        if plain is None or plain.get("id") != self.number or plain.get("state") not in STATES:
             return "waiting", ""
         return plain["state"], clean(str(plain.get("path") or plain.get("reason") or ""))
 
     def withdraw(self) -> None:
         """Take it back, if nobody has taken it."""
-        remove(_path(self._folder, self.pid, "request"))
+        remove(_path(self.folder, self.pid, "request"))
 
 
 def ask(pid: int, steps: int = STEPS, environ: Mapping[str, str] = os.environ) -> TraceRequest:

@@ -11,6 +11,7 @@ from ..errors import GpulseError
 from ..model.catalog import Gpu
 from ..model.codec import from_line
 from ..model.select import EVERYTHING, Wanted
+from ..sources.files import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +93,6 @@ class SampleReader:
     def _read(self, log: bytes) -> Snapshot:
         """Return the sample of a log, with the rates since the one before."""
         if self._smi is None:
-            from ..model.select import EVERYTHING
             from ..sampling.sampler import Sampler
             from ..sources.smi.source import GivenSmiSource
 
@@ -153,7 +153,8 @@ class SysfsReader:
         """Return the sample of one print; raises GpulseError if there is no GPU in it."""
         self._write(parse(lines))
         snapshot = (self._sampler or self._open()).read()
-        host = snapshot.host.replace(name=self._text("proc/sys/kernel/hostname") or None)  # not ours
+        name = read_text(f"{self._folder}/proc/sys/kernel/hostname", 256)
+        host = snapshot.host.replace(name=name or None)  # not ours
         return snapshot.replace(gpus=tuple(map(_unlisted, snapshot.gpus)), host=host)
 
     def _open(self) -> Sampler:
@@ -188,13 +189,6 @@ class SysfsReader:
             with open(whole, "wb") as file:
                 file.write(content)
         self._written = set(files)
-
-    def _text(self, path: str) -> str:
-        try:
-            with open(f"{self._folder}/{path}", encoding="utf-8", errors="replace") as file:
-                return file.read(256).strip()
-        except OSError:
-            return ""
 
 
 def parse(lines: Iterable[bytes]) -> dict[str, bytes]:

@@ -241,7 +241,7 @@ def model_files(server: FoundServer, root: str = "") -> ModelFiles | None:
     model = server.path
     if not model:
         return None
-    for folder in _folders(model, _environ(server.pid, root), _working_folder(server.pid, root)):
+    for folder in _folders(model, _environ(server.pid, root), link(f"{root}/proc/{server.pid}/cwd") or "/"):
         if os.path.isfile(folder):
             return ModelFiles(os.path.getsize(folder), None)
         sizes = [_size(os.path.join(folder, name)) for name in names(folder) if name.endswith(_WEIGHTS)]
@@ -284,13 +284,6 @@ def _token_bytes(path: str, command: str) -> float | None:
 def _environ(pid: int, root: str) -> dict[str, str]:
     content = (read_bytes(f"{root}/proc/{pid}/environ", 1 << 18) or b"").decode("utf-8", "replace")
     return dict(entry.partition("=")[::2] for entry in content.split("\0") if entry)
-
-
-def _working_folder(pid: int, root: str) -> str:
-    try:
-        return os.readlink(f"{root}/proc/{pid}/cwd")
-    except OSError:
-        return "/"
 
 
 def _size(path: str) -> int:

@@ -25,7 +25,7 @@ class TrackerSink(Sink):
 
     no_run = ("", "")
 
-    def __init__(self, run: Any, step: Axis, prefix: str) -> None:
+    def __init__(self, run: Any = None, step: Axis = "seconds", prefix: str = "gpulse") -> None:
         self._given = run
         self._prefix = prefix
         self._points = Points(step)

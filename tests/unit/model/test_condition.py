@@ -75,12 +75,9 @@ def test_which_kinds_of_events_last() -> None:
     assert set(LASTING) == set(LASTS.split())
 
 
-def test_every_name_of_before_is_still_understood() -> None:
-    keys = {
-        name: tuple(one.key for one in named(name)) for name in ("fault", "lost", "ecc", "memory", "leak", "timeout")
-    }
+def test_conditions_are_found_by_the_names_of_their_rules_and_events() -> None:
+    keys = {name: tuple(one.key for one in named(name)) for name in ("lost", "ecc", "memory", "leak", "timeout")}
     assert keys == {
-        "fault": ("lost", "xid", "memory_errors"),
         "lost": ("lost", "driver_unresponsive", "removed"),
         "ecc": ("memory_errors",),
         "memory": ("memory_pressure",),
@@ -89,22 +86,6 @@ def test_every_name_of_before_is_still_understood() -> None:
     }
     assert [one.key for one in named("throttled")] == ["hw_slowdown", "thermal_throttled", "power_throttled"]
     assert named("nothing of the kind") == ()
-
-
-@pytest.mark.parametrize(
-    ("key", "kind", "found"),
-    [
-        ("fault", "lost", "lost"),
-        ("fault", "ecc", "memory_errors"),
-        ("fault", "xid", "xid"),
-        ("fault", "application", "xid"),
-        ("fault", None, "xid"),
-        ("input_bound_single_core", None, "host_bound"),
-        ("host_bound", None, "host_bound"),
-    ],
-)
-def test_verdicts_by_their_former_keys(key: str, kind: str | None, found: str) -> None:
-    assert of_verdict(key, kind) is CONDITIONS[found]
 
 
 def test_what_nobody_knows_is_no_condition() -> None:
@@ -125,13 +106,11 @@ def test_an_event_about_a_verdict_is_as_bad_as_the_verdict() -> None:
         ({"timeout"}, {"timeout"}),
         ({"driver_unresponsive"}, {"timeout"}),
         ({"lost"}, {"lost"}),
-        ({"fault"}, {"lost", "xid"}),
         ({"xid"}, {"xid"}),
         ({"thermal_throttled"}, {"throttled"}),
         ({"hw_slowdown"}, set()),
         ({"verdict"}, {"verdict"}),
         ({"host_bound"}, {"verdict"}),
-        ({"input_bound_single_core"}, {"verdict"}),
         ({"alert"}, {"alert"}),
     ],
 )

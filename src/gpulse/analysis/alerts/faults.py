@@ -9,8 +9,8 @@ from ...model.condition import BRAKES, CONDITIONS, HEAT
 from ...model.event import Event
 from ...model.select import Wanted
 from ..events import NEARLY_FULL
-from ..readings import LINK_KEYS, below_maximum, in_use
-from .rule import PLACE, Finding, Lasting, duration, number, number_of, size
+from ..readings import LINK_KEYS, below_maximum, in_use, number_of
+from .rule import PLACE, Finding, Lasting, duration, number, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

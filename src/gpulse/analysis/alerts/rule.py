@@ -8,6 +8,7 @@ from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
 from ...value import Value, fresh
+from ..readings import number_of
 from .transition import Latch, Standing, Transition
 
 TYPE_CHECKING = False
@@ -113,11 +114,6 @@ class RuleInput:
         """Walk whole GPUs and instances by UUID."""
         yield from self.gpus.items()
         yield from ((uuid, part) for uuid, (_, part) in self.instances.items() if uuid not in self.gpus)
-
-
-def number_of(gpu: Gpu) -> str:
-    """Return the number a GPU is called by; empty where it has none."""
-    return "" if gpu.index is None else f"{gpu.index:.0f}"
 
 
 class Finding(Value):

@@ -7,6 +7,7 @@ from ...model.select import Wanted
 from ...model.serving import preallocates
 from ...model.snapshot import Cadence
 from ..events import ClockWatch, EventDetector
+from ..readings import number_of
 from .rule import RuleInput
 from .settings import rules_from
 
@@ -144,7 +145,7 @@ class HolderProcess:
 
     def see(self, whole: Gpu, gpu: Gpu, process: Process, now: float) -> None:
         """Take one more sample of it; a sample that does not say what it holds leaves that as it was."""
-        self.number = "" if whole.index is None else f"{whole.index:.0f}"
+        self.number = number_of(whole)
         self.gpu, self.process, self.missed = gpu, process, 0
         self._smooth(process, now)
         held, total = process.memory_used, gpu.memory_total

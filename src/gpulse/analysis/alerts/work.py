@@ -10,8 +10,8 @@ from ..concerns import BAD
 from ..diagnosis.running import LiveDiagnosis
 from ..diagnosis.window import WANTED
 from ..events import FULL, IDLE_CPU, IDLE_HELD
-from ..readings import STUCK_AFTER, activity
-from .rule import AlertRule, Finding, Lasting, duration, number, number_of, size
+from ..readings import STUCK_AFTER, activity, number_of
+from .rule import AlertRule, Finding, Lasting, duration, number, size
 from .transition import Latch
 
 TYPE_CHECKING = False

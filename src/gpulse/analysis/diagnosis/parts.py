@@ -6,6 +6,7 @@ feeds it, its workers, and the disks, weighted by how idle the GPU was at that v
 
 from __future__ import annotations
 
+from ...model.condition import HEAT, POWER_BRAKE
 from ...value import Value
 from .window import TRACE_STEP
 from .workload import BUSY_SM
@@ -28,7 +29,7 @@ _STEADY = 0.6  # of the time at more than half of the usual rate
 _COPYING = 1e9  # bytes per second from which utilization counts copies as work
 _DRAM, _LEAD = 45.0, 10.0  # per cent of DRAM activity, and points above the tensor cores, that make work memory-bound
 _FULL = 60.0  # per cent of utilization that slow copies do not reach
-_HEAT = ("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+_SLOWED = HEAT | {POWER_BRAKE}
 
 
 def parts_of(span: Span) -> tuple[dict[str, float], set[str]]:
@@ -93,7 +94,7 @@ def launches(span: Span) -> bool:
 
 def _throttle(span: Span, shares: dict[str, float]) -> None:
     """Take from the work what slower clocks cost: the share of the time with heat or a power brake, by the loss of clock."""
-    share = span.reasons_share(_HEAT) or 0.0
+    share = span.reasons_share(_SLOWED) or 0.0
     clock, most = span.mean("clock_sm"), span.gpu.last("clock_sm_max")
     if share < 0.01 or clock is None or not most or clock >= most:
         return

@@ -11,7 +11,7 @@ from .workload import BUSY_SM, weighted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ...model.verdict import Holder
     from .window import GpuWindow, ProcessSamples
@@ -223,7 +223,7 @@ class Span:
             return None
         return 100.0 * used / max(1.0, total - (self.gpu.last("memory_reserved") or 0.0))
 
-    def reasons_share(self, words: Sequence[str]) -> float | None:
+    def reasons_share(self, words: Collection[str]) -> float | None:
         """Return the share of the time (0–1) with any of these throttle reasons, None where that is not known.
 
         The driver's own counters of that time come first: reasons at samples are chance where they flicker.

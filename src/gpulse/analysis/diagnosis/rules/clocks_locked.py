@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from ....model.condition import BRAKES, HEAT
+from ...readings import POWER_CAP
 from ..rule import DiagnosisRule, Span, Verdict, above, below, percent, seen
 
 BUSY = 60.0  # per cent of utilization of the samples that count
 SLOW = 0.85  # of the highest clock
 POWER = 0.80  # of the limit
-_EXPLAINED = frozenset(
-    ("sw_power_cap", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_slowdown", "hw_power_brake_slowdown")
-)
+_EXPLAINED = HEAT | BRAKES | {POWER_CAP}
 _SET = ("applications_clocks_setting",)
 
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from ....model.condition import BRAKES, HEAT, POWER_BRAKE
 from ..rule import DiagnosisRule, Span, Verdict, above, seen
-from .thermal_throttled import HEAT
 
 LEAST = 0.01  # of the time
-_REASONS = ("hw_slowdown", "hw_power_brake_slowdown")
 
 
 def _judge(span: Span) -> Verdict | None:
-    share = span.reasons_share(_REASONS)
+    share = span.reasons_share(BRAKES)
     if share is None or share < LEAST:
         return None
-    brake = span.reasons_share(("hw_power_brake_slowdown",)) or 0.0
+    brake = span.reasons_share((POWER_BRAKE,)) or 0.0
     if brake < LEAST and (span.reasons_share(HEAT) or 0.0) >= 0.5 * share:
         return None
     evidence = [
         above("throttled_share", 100 * share, 100 * LEAST),
-        seen("throttle_reasons", ("hw_power_brake_slowdown",) if brake >= LEAST else ("hw_slowdown",)),
+        seen("throttle_reasons", (POWER_BRAKE,) if brake >= LEAST else ("hw_slowdown",)),
         seen("clock_sm", span.mean("clock_sm")),
         seen("clock_sm_max", span.gpu.last("clock_sm_max")),
     ]

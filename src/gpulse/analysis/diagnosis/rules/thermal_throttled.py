@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ....model.condition import HEAT
 from ..rule import DiagnosisRule, Span, Verdict, above, seen
 
-HEAT = ("sw_thermal_slowdown", "hw_thermal_slowdown")
 LEAST = 0.01  # of the time
 
 
