@@ -10,10 +10,10 @@ from ..store.history.answers import UNATTRIBUTED_PID, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
-    from ..store.history import HistoryReader
+    from ..store.history import GpuIdentity, HistoryReader
     from ..store.history.answers import ProcessUse
 
     Key: TypeAlias = "tuple[str | None, ...]"
@@ -57,16 +57,21 @@ class RecordedMachine:
 
     def label(self, uuid: str) -> str:
         """Return the number of a GPU; of a MIG instance, that of its GPU with its own."""
-        gpu = self.labels.get(uuid)
-        if gpu is None or gpu.index is None:
-            return uuid[:12]
-        parent = self.labels.get(gpu.parent)
-        return str(gpu.index) if not gpu.parent else f"{'?' if parent is None else parent.index}:{gpu.index}"
+        return gpu_label(uuid, self.labels)
 
     def whole(self, uuid: str) -> str:
         """Return the UUID of the GPU that an instance belongs to, or of the GPU itself."""
         gpu = self.labels.get(uuid)
         return gpu.parent if gpu is not None and gpu.parent else uuid
+
+
+def gpu_label(uuid: str, known: Mapping[str, GpuIdentity]) -> str:
+    """Return the number of a GPU, "0:1" for the second instance of the first, or a part of the UUID."""
+    gpu = known.get(uuid)
+    if gpu is None or gpu.index is None:
+        return uuid[:12]
+    parent = known.get(gpu.parent)
+    return f"{gpu.index}" if not gpu.parent else f"{'?' if parent is None else parent.index}:{gpu.index}"
 
 
 class Accounting:

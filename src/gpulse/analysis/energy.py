@@ -173,12 +173,12 @@ class Cost:
         self.gpu_time = _product(tariff.gpu_price, gpu_hours)
         self.energy = _product(tariff.price, joules, _JOULES)
         self.carbon = _product(tariff.carbon, joules, _JOULES)
-        self.idle = _sum((_product(tariff.gpu_price, idle_hours), _product(tariff.price, idle_joules, _JOULES)))
+        self.idle = sum_known((_product(tariff.gpu_price, idle_hours), _product(tariff.price, idle_joules, _JOULES)))
 
     @property
     def total(self) -> float | None:
         """GPU time and energy together; None if neither has a price."""
-        return _sum((self.gpu_time, self.energy))
+        return sum_known((self.gpu_time, self.energy))
 
     def to_plain(self) -> dict[str, Any]:
         """Return the cost as plain data."""
@@ -191,8 +191,8 @@ def cost_of(summary: Summary, tariff: Tariff | None) -> Cost | None:
     if not tariff or not summary.gpus:
         return None
     hours = summary.seconds / 3600
-    idle = _sum(None if gpu.idle_share is None else hours * gpu.idle_share / 100 for gpu in summary.gpus)
-    idle_joules = _sum(gpu.idle_energy for gpu in summary.gpus)
+    idle = sum_known(None if gpu.idle_share is None else hours * gpu.idle_share / 100 for gpu in summary.gpus)
+    idle_joules = sum_known(gpu.idle_energy for gpu in summary.gpus)
     estimated = any(gpu.energy_estimated for gpu in summary.gpus)
     return Cost(tariff, hours * len(summary.gpus), summary.energy, idle, idle_joules, estimated)
 
@@ -209,6 +209,7 @@ def _product(one: float | None, other: float | None, scale: float = 1.0) -> floa
     return None if one is None or other is None else one * other / scale
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def sum_known(values: Iterable[float | None]) -> float | None:
+    """Return the sum of the values that are known; None if none is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

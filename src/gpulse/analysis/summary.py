@@ -8,6 +8,7 @@ from array import array
 from ..model.peaks import peak
 from ..units import duration_text
 from ..value import Value, fresh
+from .energy import sum_known
 from .own_use import OwnUse
 
 TYPE_CHECKING = False
@@ -251,8 +252,7 @@ class Summary(Value):
     @property
     def energy(self) -> float | None:
         """Joules of all GPUs together, the program's share where that is known; None where no GPU tells."""
-        known = [gpu.energy for gpu in self.gpus if gpu.energy is not None]
-        return sum(known) if known else None
+        return sum_known(gpu.energy for gpu in self.gpus)
 
     def __repr__(self) -> str:
         from ..model.codec import printable

@@ -108,8 +108,8 @@ class FleetHub(StreamLog):
             "map": base64.b64encode(cells(snapshot, counts)).decode(),
             "problem_count": len(problems),
         }
-        changed = _without_losses(problems) != _without_losses(self.problems)
-        text = wire.message("problems", problems[:_MOST_PROBLEMS]) if changed else b""
+        same = wire.same_problems(problems, self.problems)
+        text = b"" if same else wire.message("problems", problems[:_MOST_PROBLEMS])
         text += wire.message("fleet", tick, self._next_id())
 
         def put() -> None:
@@ -194,7 +194,3 @@ def fleet_problems(snapshot: FleetSnapshot, found: Mapping[str, Sequence[Concern
 
 
 _SHOWN = ("key", "severity", "gpus", "owner", "since", "lost", "title", "text", "remedy")
-
-
-def _without_losses(problems: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{**one, "lost": 0} for one in problems]

@@ -177,7 +177,7 @@ class Hub(StreamLog):
         active = () if self.alerts is None else self.alerts.active
         standing = None if self.alerts is None else self.alerts.standing
         before, self.problems = self.problems, wire.problems(self.verdicts.latest, active, snapshot.time, standing)
-        same = [{**one, "lost": 0} for one in self.problems] == [{**one, "lost": 0} for one in before]
+        same = wire.same_problems(self.problems, before)
         return [] if same and not (judged and self.problems) else [wire.message("problems", self.problems)]
 
     def _before_latest(self) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from math import hypot
 
+from ..analysis.accounting import gpu_label
 from ..analysis.summary import WeightedSeries
 from ..present.cells import DASH, energy_text, quantity_text
 from ..present.runs import COMPARED, COUNTED, NOTE, PARTS, Difference, headline, nothing_to_compare, standard_error
@@ -157,7 +158,7 @@ def _pairs(a: PeriodFigures, b: PeriodFigures) -> list[dict[str, Any]]:
         return [quantity_text("%", activity), quantity_text("W", watts), quantity_text("B", memory)]
 
     return [
-        {"uuid": uuid, "label": gpu_label(uuid, [*there.values()]), "activity": key}
+        {"uuid": uuid, "label": clean(gpu_label(uuid, there)), "activity": key}
         | {"a": texts(a, gpu), "b": texts(b, gpu)}
         for uuid, gpu in there.items()
     ]
@@ -214,18 +215,8 @@ def _label(times: UsageTimes, by: str, gpus: list[GpuIdentity]) -> str:
     if by == "process" and times.pid is not None:
         return f"{times.pid} {clean(times.text.get('name', ''))}".strip()
     if by == "gpu":
-        return gpu_label(times.owner or "", gpus)
+        return clean(gpu_label(times.owner or "", {gpu.uuid: gpu for gpu in gpus}))
     return clean(times.owner) if times.owner else f"(no {by})"
-
-
-def gpu_label(uuid: str, gpus: list[GpuIdentity]) -> str:
-    """Return the number of a GPU, "0:1" for the second instance of the first, or a part of the UUID."""
-    known = {gpu.uuid: gpu for gpu in gpus}
-    gpu = known.get(uuid)
-    if gpu is None or gpu.index is None:
-        return clean(uuid[:12])
-    parent = known.get(gpu.parent)
-    return f"{gpu.index}" if not gpu.parent else f"{'?' if parent is None else parent.index}:{gpu.index}"
 
 
 def _figures(use: Usage) -> dict[str, Any]:

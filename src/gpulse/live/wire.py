@@ -22,7 +22,7 @@ from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..analysis.alerts import Transition
@@ -88,6 +88,11 @@ def problems(
             {"id": id, "rule": active[id].rule, **standing(active[id], now)} for id in plain["alerts"] if id in active
         ]
     return found
+
+
+def same_problems(found: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether nothing but what problems have cost so far differs, which always grows."""
+    return [{**one, "lost": 0} for one in found] == [{**one, "lost": 0} for one in before]
 
 
 def sample(snapshot: Snapshot) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ..analysis.energy import TELLING
+from ..analysis.energy import TELLING, sum_known
 from ..analysis.own_use import own_memory
 from ..analysis.tally import Tally
 from ..present.cells import DASH, quantity_text, seconds_text
@@ -150,7 +150,7 @@ class Measurement:
     @property
     def energy(self) -> float | None:
         """Energy of the devices during the call in joules: the share of this program, if its processes are known."""
-        return _total(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
+        return sum_known(gpu.energy for gpu in self.gpus) if self.elapsed >= TELLING else None
 
     @property
     def energy_estimated(self) -> bool:
@@ -267,7 +267,7 @@ class Measurement:
         if tally is None:
             return None
         none = MemoryUse(None, None)
-        return _total(_most(getattr(tally.most.get(uuid, none), which), self._after(uuid, which)) for uuid in uuids)
+        return sum_known(_most(getattr(tally.most.get(uuid, none), which), self._after(uuid, which)) for uuid in uuids)
 
     def _change(self, which: str) -> float | None:
         changes: list[float | None] = []
@@ -278,7 +278,7 @@ class Measurement:
                 return None
             first = was.all if which == "all" else was.own
             changes.append(None if first is None else now - first)
-        return _total(changes)
+        return sum_known(changes)
 
     def _most_used(self, key: str) -> Stats | None:
         found = [gpu.stats[key] for gpu in self.gpus if key in gpu.stats]
@@ -297,8 +297,3 @@ def _share(stats: Stats | None) -> str:
 
 def _most(one: float | None, other: float | None) -> float | None:
     return other if one is None else one if other is None else max(one, other)
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -20,7 +20,6 @@ from .worker_stacks import WorkerStacks
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from types import TracebackType
     from typing import Literal, TextIO, TypeVar
 
     from typing_extensions import Self
@@ -90,8 +89,9 @@ class Monitor:
         self._sinks = sinks_of(sinks)
         self._metrics = None if metrics is None else checked_keys(metrics)
         self._gpus = gpus if isinstance(gpus, str) and gpus in ("visible", "all") else listed(gpus)
-        # a frozen program is its own interpreter: starting it again would run the user's code twice
-        self._threaded = mode == "thread" or bool(getattr(sys, "frozen", False)) or not sys.executable
+        self._source = source or default_source()
+        # what only this process has, no other can sample; a frozen program is its own interpreter: starting it would run it twice
+        self._threaded = mode == "thread" or is_local(self._source) or hasattr(sys, "frozen") or not sys.executable
         self._every_rank = ranks == "all"
         self._shared = None if shared is None else os.path.abspath(shared)
         self._job: JobFile | None = None
@@ -103,8 +103,6 @@ class Monitor:
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
         self._step_flops()  # raises for a value that cannot be used
         self._stacks = stacks and os.environ.get("GPULSE_STACKS", "1") not in ("0", "false", "no")
-        self._source = source or default_source()
-        self._threaded = self._threaded or is_local(self._source)  # what only this process has, no other can sample
         self.run = run or os.environ.get(PART_OF, "") or new_run()
         self._quiet = False  # whether it only serves measurements
         self._initial_step = initial_step
@@ -130,14 +128,13 @@ class Monitor:
         self._ledger = Ledger(self._sample_now, self._initial_step)
         if (flops := self._step_flops()) is not None:
             flops.follow(self._ledger, self._say)
-        if not self._quiet and self._samples():
-            # no notebook, and of a job only the first rank
-            kept = self._cell is None and not process.global_rank(os.environ)
-            self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept, self._print)
         running.append(self)
         if self._samples():
+            if not self._quiet:  # no notebook is kept, and of a job only the first rank
+                kept = self._cell is None and not process.global_rank(os.environ)
+                self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept, self._print)
             self._outlets = opened(self._sinks, self._say, self._source)
-            self._begin()
+            self._begin(self._ledger)
         else:
             from .job import JobFile
 
@@ -162,8 +159,17 @@ class Monitor:
         """
         if not self._is_ours() or self._ledger is None:
             return None
+        try:
+            return self._finish(self._ledger)
+        except Exception as error:  # noqa: BLE001  # a bug of ours costs the summary, never the training
+            self._say(f"no summary: {type(error).__name__}: {error}.")
+            return None
+        finally:
+            self._pid, self._listener, self._job, self._outlets = 0, None, None, []
+
+    def _finish(self, ledger: Ledger) -> Summary:
         deadline = time.monotonic() + _GOODBYE
-        for call in self._ledger.at_stop:
+        for call in ledger.at_stop:
             call()
         atexit.unregister(self.stop)  # a finalizer of multiprocessing that stays calls `stop`, which then does nothing
         if self._memory is not None:
@@ -172,17 +178,15 @@ class Monitor:
             running.remove(self)
         if self._listener is not None:
             self._listener.stop(deadline - time.monotonic())
-        self._ledger.end()
-        summary, report = self._ledger.summary(), self._report
+        ledger.end()
+        summary, report = ledger.summary(), self._report
         close_all(self._outlets, deadline, self._say, summary)
         compared = "" if self._keeper is None else self._keeper.end(summary, deadline - time.monotonic())
         job = self._job if self._listener is None else self._listener.job
         if job is not None:
             report = job.finish(summary, deadline, report) and report
-        if self._ledger.workers is not None:
-            self._ledger.workers.close()
-        self._pid = 0
-        self._listener, self._job, self._outlets = None, None, []
+        if ledger.workers is not None:
+            ledger.workers.close()
         if report:
             from .report import report_text
 
@@ -195,9 +199,7 @@ class Monitor:
     def __reduce__(self) -> tuple[type[Monitor], tuple[()]]:
         return Monitor, ()  # one that is pickled to another process, for example with a data set, does nothing there
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self.mark("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", type(error).__name__)
             if self._keeper is not None:
@@ -310,12 +312,11 @@ class Monitor:
 
     # --- internal
 
-    def _begin(self) -> None:
-        assert self._ledger is not None
-        self._ledger.workers = WorkerStacks() if self._stacks else None
+    def _begin(self, ledger: Ledger) -> None:
+        ledger.workers = WorkerStacks() if self._stacks else None
         try:
             self._listener = Listener(
-                self._ledger,
+                ledger,
                 self._request(),
                 self._outlets,
                 self._say,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import io
 import threading
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ import pytest
 from gpulse.analysis.tally import Tally
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.flops import StepFlops
+from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.monitor import Monitor
 from gpulse.monitor.rhythm import RhythmRates
 from tests.unit.monitor.agent_samples import START, Diary, mean, named, sample
 
@@ -367,3 +370,12 @@ def test_a_known_step_gives_a_utilization(diary: Diary) -> None:
     whole = diary.at(2.0).summary()
     assert whole.mfu is not None
     assert whole.mfu.percent == pytest.approx(50.0)
+
+
+def test_a_summary_that_fails_does_not_reach_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = io.StringIO()
+    monkeypatch.setattr(Ledger, "summary", lambda self: 1 / 0)
+    with Monitor(source="demo", mode="thread", stacks=False, stderr=told) as monitor:
+        assert monitor.samples
+    assert (monitor.errors, monitor.samples) == (1, False)
+    assert told.getvalue() == "gpulse: no summary: ZeroDivisionError: division by zero.\n"
