@@ -168,7 +168,7 @@ _SHARED = {
 class MigInstance:
     """One compute instance; power, temperature and clocks belong to the whole GPU and are not available here."""
 
-    def __init__(self, nvml: Nvml, parent: Any, handle: c_void_p, position: int, gpm: bool) -> None:
+    def __init__(self, nvml: Nvml, parent: Any, handle: c_void_p, position: int, uuid: str, gpm: bool) -> None:
         _, gpu_instance = nvml.number("nvmlDeviceGetGpuInstanceId", handle)
         _, compute_instance = nvml.number("nvmlDeviceGetComputeInstanceId", handle)
         self.key = (gpu_instance, compute_instance)
@@ -179,8 +179,7 @@ class MigInstance:
             "gpu_instance": gpu_instance,
             "compute_instance": compute_instance,
         }
-        code, uuid = nvml.text("nvmlDeviceGetUUID", handle)
-        if code == SUCCESS:
+        if uuid:
             self.identity["uuid"] = uuid
         self._shares = _shares(nvml, handle)
         self._memory = MEMORY.bind(nvml, handle)
@@ -196,6 +195,11 @@ class MigInstance:
     def settled(self) -> bool:
         """Return whether reading GPM now would give a value."""
         return self._gpm is None or self._gpm.settled()
+
+    def close(self) -> None:
+        """Free the GPM samples."""
+        if self._gpm is not None:
+            self._gpm.close()
 
     def read(self, keys: Key, processes: dict[int, Facts]) -> DeviceSample:
         """Read those of these metrics that an instance has."""
@@ -252,14 +256,19 @@ def _profile_word(nvml: Nvml, handle: Any, out: Any) -> str:
 PROFILES = computed(("mig_profiles",), _profiles)
 
 
-def find_instances(nvml: Nvml, parent: Any, gpm: bool) -> list[MigInstance]:
-    """Return the instances of a GPU in MIG mode; positions may have gaps."""
+def find_instances(nvml: Nvml, parent: Any, gpm: bool, known: list[MigInstance]) -> list[MigInstance]:
+    """Return the instances of a GPU in MIG mode; positions may have gaps. Those that are `known` and still there stay the same."""
     code, most = nvml.number("nvmlDeviceGetMaxMigDeviceCount", parent)
+    before = {(one.identity["index"], one.identity.get("uuid")): one for one in known}
     found = []
     for position in range(min(most, 64) if code == SUCCESS else 0):
         handle = c_void_p()
         if nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", parent, position, byref(handle)) == SUCCESS:
-            found.append(MigInstance(nvml, parent, handle, position, gpm))
+            uuid = nvml.text("nvmlDeviceGetUUID", handle)[1]
+            same = before.pop((position, uuid), None)
+            found.append(same or MigInstance(nvml, parent, handle, position, uuid, gpm))
+    for gone in before.values():
+        gone.close()
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from ctypes import byref, c_void_p
 
 from ...model.catalog import EVIDENCE, GPU_METRICS, TIMED_POWER, TRACES
@@ -39,6 +40,10 @@ _BY_INDEX = ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
 _BY_SLOT = ("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
 _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 _PASSING = ("failed", "lost", "timeout")  # gaps of an identity that may be read later
+_INSTANCES_EVERY = (
+    5.0,
+    60.0,
+)  # seconds between two looks at the MIG instances of a GPU that has some, and of one that has none
 _FEW = 3  # calls; if no more were made and all failed, the driver may still answer others
 
 
@@ -66,6 +71,7 @@ class NvidiaDevice(Device):
         self._found_gpm: gpm.Gpm | bool | None = None
         self._found_nvlink: bool | None = None
         self._found_instances: list[board.MigInstance] | None = None
+        self._look_again = float("inf")  # when instances may have come or gone
 
     def attach(self) -> None:
         if self._looking_up:
@@ -139,6 +145,8 @@ class NvidiaDevice(Device):
         if any(gap in _PASSING for gap in self._identity_gaps.values()):
             self._identify()
         sample.gaps.update(self._identity_gaps)
+        if time.monotonic() >= self._look_again:
+            self._find_instances()
         codes = []
         if not keys.isdisjoint(TRACES):  # first, since they end now: the time of a sample is that of its start
             codes += [trace.read(sample, keys) for trace in self._traces if not keys.isdisjoint(trace.keys)]
@@ -246,6 +254,8 @@ class NvidiaDevice(Device):
         """Free the GPM samples."""
         if isinstance(self._found_gpm, gpm.Gpm):
             self._found_gpm.close()
+        for instance in self._found_instances or ():
+            instance.close()
 
     # The following is determined once, by the thread that first needs it; if the driver cannot tell, it is asked again.
 
@@ -281,14 +291,20 @@ class NvidiaDevice(Device):
     @property
     def _instances(self) -> list[board.MigInstance]:
         if self._found_instances is None:
-            code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
-            if code and gap_of(code) != "unsupported":
-                return []
-            divided = code == SUCCESS and current == 1
-            self._found_instances = (
-                board.find_instances(self._nvml, self.handle, self._gpm is not None) if divided else []
-            )
-        return self._found_instances
+            self._find_instances()
+        return self._found_instances or []
+
+    def _find_instances(self) -> None:
+        """Find the MIG instances, which come and go; those known stay if the driver cannot tell."""
+        code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
+        if code and gap_of(code) != "unsupported":
+            return
+        known = self._found_instances or []
+        divided = code == SUCCESS and current == 1
+        if divided or known:
+            known = board.find_instances(self._nvml, self.handle, self._gpm is not None, known)
+        self._found_instances = known
+        self._look_again = float("inf") if code else time.monotonic() + _INSTANCES_EVERY[not known]
 
     @cached_attribute
     def _integrated(self) -> bool:

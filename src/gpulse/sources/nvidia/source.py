@@ -87,12 +87,7 @@ class NvidiaSource(Source):
         if os.getpid() != self._pid:
             self._forget()
             self.open()
-        elif any(isinstance(device, SleepingDevice) for device in self.devices):
-            asleep = power_states(self._root)
-            if any(isinstance(device, SleepingDevice) and not asleep.get(device.slot, True) for device in self.devices):
-                self.close()
-                self.open()
-        elif self._silent() and time.monotonic() >= self._retry_at:
+        elif time.monotonic() >= self._retry_at and (self._woke() or self._silent()):
             self._reopen()
 
     def examine(self) -> list[Check]:
@@ -144,19 +139,24 @@ class NvidiaSource(Source):
 
         return failed_start(code, self._root)
 
+    def _woke(self) -> bool:
+        slots = [device.slot for device in self.devices if isinstance(device, SleepingDevice)]
+        asleep = power_states(self._root) if slots else {}
+        return not all(asleep.get(slot, True) for slot in slots)
+
     def _silent(self) -> bool:
         live = [device for device in self.devices if isinstance(device, NvidiaDevice)]
         return bool(live) and not any(device.answered or device.lost for device in live)
 
     def _reopen(self) -> None:
-        """Reopen a driver that no longer responds: it was replaced, or the container lost it temporarily."""
+        """Reopen a driver that no longer responds (it was replaced, or the container lost it temporarily) or has another GPU awake."""
         self._retry_at = time.monotonic() + _REOPEN_EVERY
         before = self.devices
         self.close()
         try:
             self.open()
             for device, same in zip(self.devices, before, strict=False):
-                if isinstance(device, NvidiaDevice):
+                if isinstance(device, NvidiaDevice) and isinstance(same, NvidiaDevice):
                     device.resemble(same)
         except SourceUnavailable as error:
             self.devices = before

@@ -101,3 +101,29 @@ def test_instances_of_a_lost_gpu_are_not_shown_as_living(lab: Lab) -> None:
     )
     assert seen["state"] == "lost"
     assert "instances" not in seen
+
+
+def test_instances_that_come_and_go_are_noticed(lab: Lab) -> None:
+    """They are looked for every few seconds; what stays is not asked for its profile again, and what it holds is freed at the end."""
+    scenario = Scenario.load("h100-mig").fault(
+        function="nvmlDeviceGetMigDeviceHandleByIndex", gpu=0, code="NOT_FOUND", since="1s", until="2s"
+    )
+    answer = lab.ask(
+        scenario,
+        """
+from gpulse.sources.nvidia import device
+device._INSTANCES_EVERY = 0.0, 0.0
+over = sampler(slow_every=0)
+seen = []
+for moment in (0, 0.5, 1.5, 3):
+    at(moment)
+    seen.append([part["uuid"] for part in sample(over)["gpus"][0].get("instances", [])])
+over.close()
+say(seen)
+""",
+    )
+    first, same, none, again = answer.json
+    assert first == same == again != []
+    assert none == []
+    assert answer.calls["nvmlDeviceGetGpuInstanceId"] == 2 * len(first)
+    assert answer.calls["nvmlGpmSampleAlloc"] == answer.calls["nvmlGpmSampleFree"]

@@ -113,3 +113,27 @@ def test_an_audio_function_of_the_driver_is_no_gpu(lab: Lab, tmp_path: Path) -> 
     answer = lab.run(Scenario.load("laptop"), "--json", GPULSE_ROOT=str(tmp_path))
     assert [gpu["state"] for gpu in answer.gpus] == ["asleep"]
     assert answer.calls == {}
+
+
+def test_a_driver_that_cannot_be_opened_when_a_gpu_wakes_is_tried_again(lab: Lab, tmp_path: Path) -> None:
+    slot(tmp_path, "0000:01:00.0", "suspended")
+    slot(tmp_path, "0000:02:00.0", "active")
+    seen = lab.see(
+        two().fault(function="nvmlInit_v2", code="DRIVER_NOT_LOADED", since="1s", until="2s"),
+        f"""
+from gpulse.sources.nvidia import source
+source._REOPEN_EVERY = 0.0
+over = sampler()
+seen = [sample(over)]
+open({str(tmp_path / NVIDIA / "0000:01:00.0/power/runtime_status")!r}, "w").write("active")
+for moment in (1.5, 3):
+    at(moment)
+    seen.append(sample(over))
+say([[[gpu["state"] for gpu in snapshot["gpus"]], len(snapshot["errors"])] for snapshot in seen])
+""",
+        GPULSE_ROOT=str(tmp_path),
+    )
+    assert seen[0] == [["asleep", "ok"], 0]
+    assert len(seen[1][0]) == 2
+    assert seen[1][1] == 1
+    assert seen[2] == [["ok", "ok"], 0]
