@@ -198,7 +198,7 @@ PORT = 9440
 MOST_PRICE = 1e12
 
 # fmt: off
-_SERVE = (
+_SETTINGS = (
     Setting("serve", "bind", "text", "127.0.0.1", "Address to listen on", otherwise="127.0.0.1:9440, reachable only from this machine"),
     Setting("serve", "port", "integer", PORT, "Port to listen on; 0 for any free port", low=0, high=65535),
     Setting("serve", "unix_socket", "text", None, "Listen on a Unix socket that only this user can open", example="/run/user/1000/gpulse.sock"),
@@ -218,8 +218,6 @@ _SERVE = (
     Setting("serve", "smi_names", "flag", False, "Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does"),
     Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),
     Setting("serve", "access_log", "flag", False, "Log every request to standard error"),
-)
-_REMOTE_WRITE = (
     Setting("remote_write", "url", "text", None, "Also push to a Prometheus remote-write receiver, for example http://host:9090/api/v1/write", flag="--remote-write", example="https://prometheus.example.org/api/v1/write"),
     Setting("remote_write", "interval", "number", 15.0, "Time between pushes, in seconds", flag="-", what="seconds", low=SHORTEST, high=LONGEST),
     Setting("remote_write", "user", "text", None, "User name, for basic authentication", flag="-", example="gpulse"),
@@ -230,8 +228,6 @@ _REMOTE_WRITE = (
     Setting("remote_write", "labels", "words", None, "Labels for all series, as NAME=VALUE", flag="-", what="label", form=parse_label, otherwise="job=gpulse and instance, the name of the machine", example=["cluster=main"]),
     Setting("remote_write", "buffer", "number", 100.0, "Disk space for samples that could not be sent yet, in MB; beyond it the oldest are dropped", flag="-", low=1, high=1_000_000),
     Setting("remote_write", "folder", "text", None, "Where they are kept", flag="-", otherwise="remote-write beside the history", example="/var/lib/gpulse/remote-write"),
-)
-_TOP = (
     Setting("top", "interval", "number", 1.0, "Time between samples, in seconds", flag="--interval", what="seconds", low=SHORTEST, high=LONGEST),
     Setting("top", "columns", "words", ["gpu", "pid", "user", "type", "memory_used", "sm_utilization", "cpu_percent", "host_memory", "running_time", "command"], "Columns of the process list", flag="-", choices=COLUMNS, what="column"),
     Setting("top", "charts", "words", ["utilization", "sm_active", "memory_percent"], "Metrics to chart", flag="-", choices=CHARTS, what="chart metric"),
@@ -240,39 +236,24 @@ _TOP = (
     Setting("top", "fahrenheit", "flag", False, "Show temperatures in °F instead of °C", flag="-"),
     Setting("top", "decimal", "flag", False, "Show sizes in decimal units (GB) instead of binary ones (GiB)", flag="-"),
     Setting("top", "panels", "words", list(PANELS), "Panels to show", flag="-", choices=PANELS, what="panel", empty=True),
-)
-_TERMINAL = (
     Setting("terminal", "theme", "text", "auto", "Color theme of all commands; auto follows the background of the terminal", flag="--theme", environ="GPULSE_THEME", choices=THEMES, what="theme"),
-)
-_COST = (
     Setting("cost", "price", "number", None, "Price of one kWh, to show the cost of energy", flag="--price", high=MOST_PRICE, example=0.3),
     Setting("cost", "gpu_price", "number", None, "Price of one GPU hour, to show the cost of GPU time", flag="--gpu-price", high=MOST_PRICE, example=2.5),
     Setting("cost", "carbon", "number", None, "Grams of CO2e per kWh, to show emissions", flag="--carbon", high=MOST_PRICE, example=380),
     Setting("cost", "currency", "text", "", "Currency of the prices, shown as it is", flag="-", example="EUR"),
-)
-_USAGE = (
     Setting("usage", "groups", "words", None, "Groups that `gpulse usage --by group` counts: a user belongs to the first of them", flag="-", what="group", example=["vision", "speech"], otherwise="the primary group of each user"),
-)
-_SERVING = (
     Setting("serving", "discover", "flag", True, "Look for model servers among this user's processes on the GPUs and ask them how they are doing", flag="-"),
     Setting("serving", "endpoints", "words", None, "More model servers to ask, also on other machines, or a `gpulse serve` there", flag="-", what="address", form=parse_address, example=["http://gpu2:8000"]),
     Setting("serving", "token_files", "words", None, "Files with the tokens of servers that ask for one, as HOST:PORT=FILE", flag="-", what="token file", form=parse_token_file, example=["gpu2:8000=/etc/gpulse/gpu2.token"]),
-)
-_MAIL = (
+    Setting("privacy", "commands", "text", "full", "What is shown and stored of the processes of other users: their command lines (full), the program (program), or neither (none)", flag="-", choices=COMMANDS, what="word"),
+    Setting("privacy", "users", "text", "name", "Whether other users are shown by name or by number", flag="-", choices=USERS, what="word"),
+    Setting("privacy", "history_group", "text", None, "Group that may read the history of the machine; only in the machine's settings", flag="-", example="gpulse", otherwise="the group of the file"),
     Setting("mail", "server", "text", None, "SMTP server to send mail through, as HOST or HOST:PORT", flag="-", example="smtp.example.org:587", otherwise="the sendmail program of this machine"),
     Setting("mail", "tls", "text", "auto", "Encryption: starttls, tls, none, or auto (tls on port 465, none on this machine, else starttls)", flag="-", choices=("auto", "starttls", "tls", "none"), what="kind of encryption"),
     Setting("mail", "user", "text", None, "User name at the server", flag="-", example="gpulse"),
     Setting("mail", "password_file", "text", None, "File with the password of that user", flag="-", example="/etc/gpulse/mail.password"),
     Setting("mail", "sender", "text", None, "Address that mail comes from", flag="-", example="gpulse@example.org", otherwise="gpulse at the name of this machine"),
     Setting("mail", "sendmail", "text", "/usr/sbin/sendmail", "Program that takes a message on its standard input, used without a server", flag="-"),
-)
-# Only root's file counts (store/claims.py): a limit that everybody can change for themselves is none.
-_QUEUE = (
-    Setting("queue", "limits", "words", None, "GPUs that a user may have at once, claimed or reserved, as USER=N, @GROUP=N or *=N", flag="-", what="limit", form=parse_share, example=["ada=4", "@students=2", "*=8"]),
-    Setting("queue", "priorities", "words", None, "Who goes first in the queue, as USER=N, @GROUP=N or *=N; higher first, 0 is usual", flag="-", what="priority", form=parse_share, example=["@staff=1"]),
-    Setting("queue", "fair", "flag", False, "Among equal priorities, those with fewer GPU hours in the last 7 days go first", flag="-"),
-)
-_RECLAIM = (
     Setting("reclaim", "idle", "text", "2h", "How long a process must be idle before its owner is warned", flag="-", form=parse_duration),
     Setting("reclaim", "memory", "text", "1GiB", "GPU memory that a process must hold to count", flag="-", form=parse_size),
     Setting("reclaim", "admin_after", "text", "1h", "Time after the warning after which the administrators are told", flag="-", form=parse_duration),
@@ -287,11 +268,10 @@ _RECLAIM = (
     Setting("reclaim", "admins", "words", None, "Addresses of the administrators", flag="-", what="address", example=["ops@example.org"]),
     Setting("reclaim", "webhook", "text", None, "Address to post every warning to", flag="-", example="https://hooks.example.org/gpulse"),
     Setting("reclaim", "shape", "text", "slack", "Shape of these posts", flag="-", choices=("json", "slack", "discord", "teams", "ntfy"), what="shape"),
-)
-_PRIVACY = (
-    Setting("privacy", "commands", "text", "full", "What is shown and stored of the processes of other users: their command lines (full), the program (program), or neither (none)", flag="-", choices=COMMANDS, what="word"),
-    Setting("privacy", "users", "text", "name", "Whether other users are shown by name or by number", flag="-", choices=USERS, what="word"),
-    Setting("privacy", "history_group", "text", None, "Group that may read the history of the machine; only in the machine's settings", flag="-", example="gpulse", otherwise="the group of the file"),
+    # Only root's file counts (store/claims.py): a limit that everybody can change for themselves is none.
+    Setting("queue", "limits", "words", None, "GPUs that a user may have at once, claimed or reserved, as USER=N, @GROUP=N or *=N", flag="-", what="limit", form=parse_share, example=["ada=4", "@students=2", "*=8"]),
+    Setting("queue", "priorities", "words", None, "Who goes first in the queue, as USER=N, @GROUP=N or *=N; higher first, 0 is usual", flag="-", what="priority", form=parse_share, example=["@staff=1"]),
+    Setting("queue", "fair", "flag", False, "Among equal priorities, those with fewer GPU hours in the last 7 days go first", flag="-"),
 )
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
@@ -303,27 +283,7 @@ ENVIRONMENT = (
     Setting("", "stacks", "flag", True, "Whether a Monitor samples the stacks of its program, to name the lines that keep the GPU waiting; 0 turns it off", environ="GPULSE_STACKS", flag="Monitor(stacks=False)"),
 )
 # fmt: on
-SERVE = {setting.key: setting for setting in _SERVE}
-REMOTE_WRITE = {setting.key: setting for setting in _REMOTE_WRITE}
-TOP = {setting.key: setting for setting in _TOP}
-TERMINAL = {setting.key: setting for setting in _TERMINAL}
-COST = {setting.key: setting for setting in _COST}
-USAGE = {setting.key: setting for setting in _USAGE}
-SERVING = {setting.key: setting for setting in _SERVING}
-MAIL = {setting.key: setting for setting in _MAIL}
-QUEUE = {setting.key: setting for setting in _QUEUE}
-RECLAIM = {setting.key: setting for setting in _RECLAIM}
-PRIVACY = {setting.key: setting for setting in _PRIVACY}
-TABLES = {
-    "serve": SERVE,
-    "remote_write": REMOTE_WRITE,
-    "top": TOP,
-    "terminal": TERMINAL,
-    "cost": COST,
-    "usage": USAGE,
-    "serving": SERVING,
-    "privacy": PRIVACY,
-    "mail": MAIL,
-    "reclaim": RECLAIM,
-    "queue": QUEUE,
-}
+TABLES: dict[str, dict[str, Setting]] = {}
+for _setting in _SETTINGS:
+    TABLES.setdefault(_setting.table, {})[_setting.key] = _setting
+SERVE, REMOTE_WRITE, TOP, TERMINAL = (TABLES[name] for name in ("serve", "remote_write", "top", "terminal"))

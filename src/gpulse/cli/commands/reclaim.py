@@ -88,9 +88,9 @@ def _check_act(arguments: Arguments, ours: bool) -> None:
 def _policy(settings: Mapping[str, Any]) -> ReclaimPolicy:
     from ...analysis.reclaim import ReclaimPolicy
     from ...model.when import Hours
-    from ...settings.table import RECLAIM
+    from ...settings.table import TABLES
 
-    given = {key: settings.get(key, setting.default) for key, setting in RECLAIM.items()}
+    given = {key: settings.get(key, setting.default) for key, setting in TABLES["reclaim"].items()}
     return ReclaimPolicy(
         parse_duration(given["idle"]),
         parse_size(given["memory"]),
