@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref, c_uint
 
+from ...model.catalog import THROTTLE_BITS
 from .nvml import (
     DEPRECATED,
     FUNCTION_NOT_FOUND,
@@ -29,17 +30,12 @@ if TYPE_CHECKING:
     from .nvml import Bound, Nvml, Values
 
 COMPUTE_MODES = ("default", "exclusive_thread", "prohibited", "exclusive_process")
-THROTTLE_WORDS = {
-    0x001: "gpu_idle", 0x002: "applications_clocks_setting", 0x004: "sw_power_cap", 0x008: "hw_slowdown",
-    0x010: "sync_boost", 0x020: "sw_thermal_slowdown", 0x040: "hw_thermal_slowdown", 0x080: "hw_power_brake_slowdown",
-    0x100: "display_clock_setting",
-}  # fmt: skip
 
 
 def throttle_words(bits: int) -> tuple[str, ...]:
     """Return the reasons in a bit mask as words; a bit that NVML added later is shown by its number."""
-    known = [word for bit, word in THROTTLE_WORDS.items() if bits & bit]
-    rest = bits & ~sum(THROTTLE_WORDS)
+    known = [word for word, bit in THROTTLE_BITS.items() if bits & bit]
+    rest = bits & ~sum(THROTTLE_BITS.values())
     return (*known, f"0x{rest:x}") if rest else tuple(known)
 
 

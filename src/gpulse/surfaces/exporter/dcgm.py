@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...model.catalog import GPU_METRICS, Gpu
+from ...model.catalog import GPU_METRICS, THROTTLE_BITS, Gpu
 from ...model.metric import Flag, Number
 from ...model.select import Wanted
 from ...present.exposition import DOWN, Family, labels
@@ -192,11 +192,8 @@ def _samples(metric: Metric, gpus: list[tuple[Gpu, str]]) -> Iterator[tuple[str,
 
 def reason_masks(gpus: list[tuple[Gpu, str]], key: str = "throttle_reasons") -> list[tuple[str, float]]:
     """Return the throttle reasons at a key of each GPU as NVML's bit mask."""
-    from ...sources.nvidia.readers import THROTTLE_WORDS
-
-    bits = {word: bit for bit, word in THROTTLE_WORDS.items()}
     return [
-        (text, float(sum(bits.get(str(word), 0) for word in words)))
+        (text, float(sum(THROTTLE_BITS.get(str(word), 0) for word in words)))
         for gpu, text in gpus
         if isinstance(words := gpu.get(key), tuple)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 
+from ...model.catalog import THROTTLE_BITS
 from ...model.metric import Flag, Numbers, Words
 from ...present.text import clean
 from ...units import BYTES, BYTES_PER_SECOND, CELSIUS, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
@@ -105,20 +106,6 @@ def missing_text(gap: Gap | None, otherwise: str = NOT_AVAILABLE) -> str:
     return _MISSING.get(gap or "", otherwise)
 
 
-# The bit of each reason for which clocks are low; a reason without a word comes as its bits.
-REASONS = {
-    "gpu_idle": 0x001,
-    "applications_clocks_setting": 0x002,
-    "sw_power_cap": 0x004,
-    "hw_slowdown": 0x008,
-    "sync_boost": 0x010,
-    "sw_thermal_slowdown": 0x020,
-    "hw_thermal_slowdown": 0x040,
-    "hw_power_brake_slowdown": 0x080,
-    "display_clock_setting": 0x100,
-}
-
-
 def switch(on: str, off: str) -> Callable[[bool], str]:
     """Return what writes true as the first word and false as the second."""
     return lambda value: on if value else off
@@ -166,7 +153,7 @@ def hexadecimal(digits: int) -> Callable[[float], str]:
 
 def mask(words: Iterable[str]) -> str:
     """Write reasons as the bit mask they came from."""
-    return f"0x{sum(REASONS.get(word) or _bits(word) for word in words):016X}"
+    return f"0x{sum(THROTTLE_BITS.get(word) or _bits(word) for word in words):016X}"
 
 
 def _bits(word: str) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpulse.model.catalog import THROTTLE_BITS
 from gpulse.sources.nvidia import gpm, nvml, readers, source, structures, unified
 
 pynvml = pytest.importorskip("pynvml")
@@ -149,7 +150,7 @@ def test_throttle_bits_have_their_words() -> None:
         or getattr(pynvml, f"nvmlClocksThrottleReason{name}")
         for word, name in names.items()
     }
-    assert {word: bit for bit, word in readers.THROTTLE_WORDS.items()} == theirs
+    assert theirs == THROTTLE_BITS
 
 
 def test_fields_have_their_numbers() -> None:

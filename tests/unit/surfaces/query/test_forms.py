@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from gpulse.model.catalog import THROTTLE_BITS
 from gpulse.model.snapshot import Snapshot
-from gpulse.sources.nvidia.readers import THROTTLE_WORDS, throttle_words
+from gpulse.sources.nvidia.readers import throttle_words
 from gpulse.surfaces.query import field
 from gpulse.surfaces.query.field import listed, rate, short
 
@@ -84,7 +85,7 @@ def test_reasons_become_the_mask_they_came_from(bits: int) -> None:
 
 
 def test_reasons_have_the_bits_of_the_driver() -> None:
-    assert {word: bit for bit, word in THROTTLE_WORDS.items()} == field.REASONS
+    assert {word: int(field.mask([word]), 16) for word in THROTTLE_BITS} == THROTTLE_BITS
 
 
 def test_a_time_stamp_is_local_time_to_the_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
