@@ -56,7 +56,14 @@ PAIR(nvmlDeviceGetMinMaxFanSpeed, "fan.min", "fan.max")
 static const char *const thresholds[] = {
     "threshold.shutdown", "threshold.slowdown", "threshold.memory", "threshold.gpu",
     "threshold.acoustic.min", "threshold.acoustic", "threshold.acoustic.max", "threshold.gps"};
-CHOICE(nvmlDeviceGetTemperatureThreshold, thresholds)
+
+EXPORT nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t handle, unsigned which, unsigned *out) {
+    ENTER(nvmlDeviceGetTemperatureThreshold, handle);
+    if (!out || which >= COUNT(thresholds)) return INVALID_ARGUMENT;
+    if (which != 1 && latency_scripted()) spend(145, 0);
+    return read_u32(gpu, thresholds[which], out);
+}
+
 static const char *const sensors[] = {"temperature"};
 CHOICE(nvmlDeviceGetTemperature, sensors)
 

@@ -25,7 +25,7 @@ static const struct { const char *name; double busy, wait; } H200[] = {
     {"nvmlGpmMetricsGet", 1, 0}, /* and 1400 more when the graphics engine is asked: it alone is dear */
     {"nvmlDeviceGetViolationStatus", 640, 0},
     {"nvmlDeviceGetGpcClkVfOffset", 355, 0}, {"nvmlDeviceGetMemClkVfOffset", 350, 0},
-    {"nvmlDeviceGetTemperatureThreshold", 145, 0},
+    {"nvmlDeviceGetTemperatureThreshold", 2, 0}, /* of slowdown; any other costs 145 more */
     {"nvmlDeviceGetMemoryBusWidth", 172, 0}, {"nvmlDeviceGetGpcClkMinMaxVfOffset", 170, 0},
     {"nvmlDeviceGetMemClkMinMaxVfOffset", 166, 0}, {"nvmlDeviceGetPowerManagementMode", 168, 0},
     {"nvmlDeviceGetPowerManagementLimit", 163, 0}, {"nvmlDeviceGetPdi", 162, 0},
