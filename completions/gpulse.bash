@@ -61,7 +61,7 @@ _gpulse() {
     --max-size) COMPREPLY=(); return;;
     --speed) COMPREPLY=($(compgen -W "0.5 2 4 16 max" -- "${word##*,}")); return;;
     --start) COMPREPLY=(); return;;
-    --usage) COMPREPLY=($(compgen -W "user job container pod name gpu" -- "${word##*,}")); return;;
+    --usage) COMPREPLY=($(compgen -W "user job container pod project name gpu" -- "${word##*,}")); return;;
     --points) COMPREPLY=(); return;;
     --file) COMPREPLY=(); return;;
     --day) COMPREPLY=(); return;;

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 POWER_CAP = "sw_power_cap"  # how a healthy GPU under full load lives, so it counts apart
 HARMLESS = {"gpu_idle", "applications_clocks_setting", "sync_boost", "display_clock_setting", POWER_CAP}
-LINK_KEYS = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
 TRAFFIC = 0.3e9  # bytes per second that show a link in use
 BUSY = 50.0  # percent of utilization that show a GPU in use
 

@@ -629,15 +629,17 @@ HOST_CURVES = _HOST["curves"]
 HOST_VIEW = _HOST["view"]  # what the view of the host shows besides, read only while it is open
 PROCESS_EVIDENCE = _PROCESS["diagnosis"]
 USERS = _PROCESS["users"]  # what is read of each process to say who uses a GPU
+OWNERS = ("user", "job", "container", "pod")  # whose a process can be
+PCIE_LINK = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
+LINK_TRAFFIC = ("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
+PIPES = ("tensor_active", "fp32_active", "fp64_active", "fp16_active")
 # NVML's bit of each throttle reason that has a word.
 THROTTLE_BITS = {
     "gpu_idle": 0x001, "applications_clocks_setting": 0x002, "sw_power_cap": 0x004, "hw_slowdown": 0x008, "sync_boost": 0x010,
     "sw_thermal_slowdown": 0x020, "hw_thermal_slowdown": 0x040, "hw_power_brake_slowdown": 0x080, "display_clock_setting": 0x100,
 }  # fmt: skip
 # Activity that the hardware counts; reading it costs an NVIDIA GPU 1.4 ms, as much as ten of the others together.
-COSTLY = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "activity") | {
-    *("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")
-}
+COSTLY = frozenset(key for key, metric in GPU_METRICS.items() if metric.group == "activity") | {*LINK_TRAFFIC}
 # What a diagnosis needs besides, wherever it samples, so that the same minute gets the same verdict.
 EVIDENCE = ("utilization_trace",)
 # What the lines of code at which a GPU waits need besides.

@@ -10,6 +10,7 @@ The error codes of NVIDIA's driver, XIDs, are a table of their own below.
 from __future__ import annotations
 
 from ..value import Value
+from .catalog import PCIE_LINK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def _found(key: str, title: str, severity: Severity) -> Condition:
     return Condition(key, title, severity, kind=VERDICT, alert="diagnosis", lasting=True)
 
 
-_LINK = ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max")
 _HELD = ("memory_used", "memory_total")
 _ERRORS = ("pcie_replays", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_recovery_errors")
 _FABRIC = ("fabric_state", "fabric_status", "fabric_health")
@@ -86,7 +86,7 @@ _CONDITIONS = (
     Condition("thermal_throttled", "too hot", "critical", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
     Condition("power_throttled", "power-throttled", "warn", kind="throttled", alert="diagnosis", lasting=True, needs=_REASONS),
     Condition("hot", "near temperature limit", "warn", alert="hot", lasting=True, needs=("temperature",)),
-    Condition("pcie_degraded", "PCIe link degraded", "warn", alert="pcie_degraded", lasting=True, needs=_LINK),
+    Condition("pcie_degraded", "PCIe link degraded", "warn", alert="pcie_degraded", lasting=True, needs=PCIE_LINK),
     Condition("link_errors", "link errors", "warn", alert="link_errors", needs=_ERRORS),
     Condition("port_flaps", "network port flaps", "warn", alert="port_flaps", lasting=True, needs=_PORTS),
     Condition("slower_than_peers", "slower than similar GPUs", "warn", alert="slower_than_peers", lasting=True, needs=_PEERS),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ...model.catalog import Gpu, memory_percent
+from ...model.catalog import PCIE_LINK, Gpu, memory_percent
 from ...model.condition import BRAKES, CONDITIONS, HEAT
 from ...model.event import Event
 from ...model.select import Wanted
 from ..events import NEARLY_FULL
-from ..readings import LINK_KEYS, below_maximum, in_use, number_of
+from ..readings import below_maximum, in_use, number_of
 from .rule import PLACE, Finding, Lasting, duration, number, size
 
 TYPE_CHECKING = False
@@ -197,7 +197,7 @@ class PcieDegraded(Lasting):
 
     name = "pcie_degraded"
     settings = {"for": (duration, 30.0), "clear_for": (duration, 60.0)}
-    wanted = Wanted(gpu=("utilization", "pcie_rx", "pcie_tx", *LINK_KEYS))
+    wanted = Wanted(gpu=("utilization", "pcie_rx", "pcie_tx", *PCIE_LINK))
 
     def findings(self, sample: RuleInput) -> Iterator[Finding]:
         for uuid, gpu in sample.gpus.items():

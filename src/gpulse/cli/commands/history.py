@@ -6,6 +6,7 @@ import os
 import sys
 
 from ...errors import UsageError
+from ...model.catalog import OWNERS
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words, whole
 from ..output import COST, export_samples, tariff_of, write_columns, write_lines
 from ..session import terminal_of, with_past
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ...surfaces.history.tables import HistoryAnswer
 
 FORMATS = ("table", "plot", "csv", "json", "parquet")
-OWNERS = ("user", "job", "container", "pod", "name", "gpu")
+_BY = (*OWNERS, "project", "name", "gpu")
 _POINTS = 600
 
 
@@ -144,8 +145,8 @@ VERB = Verb(
         Option("--metrics", "-m", value="LIST", parse=some_words, complete="metrics", help="Metrics to show, separated by commas"),
         Option("--format", value="FORM", default="table", complete=FORMATS,
                help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow or polars (default: table)"),
-        Option("--usage", value="OWNER", optional="user", complete=OWNERS,
-               help="Show only usage, by user, job, container, pod, name or gpu (default: user)"),
+        Option("--usage", value="OWNER", optional="user", complete=_BY,
+               help="Show only usage, by user, job, container, pod, project, name or gpu (default: user)"),
         Option("--processes", help="Show only processes: who, when, command, job, peak memory and how each ended"),
         Option("--events", help="Show only events: throttling, faults, processes, reboots"),
         Option("--points", value="N", help="Number of points (default: 600; plot: as many as fit)",

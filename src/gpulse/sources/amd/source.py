@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ...model.catalog import PCIE_LINK
 from ..base import DeviceSample, cached_attribute
 from ..drm.cards import Card, read_link, slot_link
 from ..drm.source import CardDevice, CardReading, CardSource
@@ -36,7 +37,7 @@ DRIVERS = ("amdgpu", "radeon")
 KEYS = (
     frozenset(key for keys, _ in READERS for key in keys)
     | IDENTITY_KEYS
-    | {"pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"}
+    | {*PCIE_LINK}
     | {"memory_unified", "throttle_reasons", "display_active", "gpu_instance"}
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ...model.catalog import PCIE_LINK
 from ..base import Facts, cached_attribute
 from ..drm.cards import pci_name, read_link, slot_link
 from ..drm.clients import busiest, by_pid, engine_share, memory_held
@@ -74,7 +75,7 @@ def is_integrated(card: Card) -> bool:
 
 DRIVERS = ("i915", "xe")
 _MEMORY = frozenset({"memory_used", "memory_total", "memory_free"})
-_LINK = frozenset({"pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"})
+_LINK = frozenset(PCIE_LINK)
 _RATES = frozenset({"utilization", "power_draw"})
 # Every GPU metric that this source can have; `gpulse metrics` and the drift test read it.
 KEYS = IDENTITY_KEYS | _MEMORY | _LINK | _RATES | {

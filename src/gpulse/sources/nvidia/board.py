@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ctypes import byref, c_uint, c_ulonglong, c_void_p
 
+from ...model.catalog import LINK_TRAFFIC
 from ..base import DeviceSample
 from . import structures
 from .gpm import KEYS as GPM_KEYS
-from .gpm import LINK_KEYS, Gpm
+from .gpm import Gpm
 from .nvml import SUCCESS, Reader, computed, decoded, fetched, field, number, numbers, record, text, versioned, word_of
 from .readers import BAR1, MEMORY
 from .structures import MigAttributes, MigProfile
@@ -213,7 +214,7 @@ class MigInstance:
         if keys & set(_ERRORS.keys):
             self._errors(sample)
         sample.values.update({key: self._shares[key] for key in keys & self._shares.keys()})
-        if asked := keys & (GPM_KEYS - LINK_KEYS):
+        if asked := keys & GPM_KEYS.difference(LINK_TRAFFIC):
             if self._gpm is None:
                 sample.gaps.update(dict.fromkeys(asked, "unsupported"))
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from ctypes import byref, c_void_p
 
-from ...model.catalog import EVIDENCE, GPU_METRICS, TIMED_POWER, TRACES
+from ...model.catalog import EVIDENCE, GPU_METRICS, LINK_TRAFFIC, TIMED_POWER, TRACES
 from ..base import Device, DeviceSample, Listing, cached_attribute
 from . import board, gpm
 from .gpm import Links, has_nvlink
@@ -126,7 +126,7 @@ class NvidiaDevice(Device):
             instance.prime()
         if self._gpm is not None and not self._instances:
             self._gpm.prime()
-        elif keys & gpm.LINK_KEYS:
+        elif not keys.isdisjoint(LINK_TRAFFIC):
             self._links.prime()
 
     def settled(self) -> bool:
@@ -208,7 +208,7 @@ class NvidiaDevice(Device):
             sample.gaps.update(dict.fromkeys(keys & _NVLINK, "unsupported"))
         if self._gpm is not None and not self._instances:
             self._gpm.read(sample, asked)
-        elif asked & gpm.LINK_KEYS:
+        elif not asked.isdisjoint(LINK_TRAFFIC):
             self._links.read(sample, asked)
 
     @property

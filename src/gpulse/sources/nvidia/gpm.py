@@ -39,7 +39,6 @@ METRICS = {
     "nvlink_tx": (61, _MIB),
 }  # fmt: skip
 KEYS = frozenset(METRICS)
-LINK_KEYS = frozenset({"pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx"})
 _DRAM = METRICS["dram_active"][0]
 _FRESH = 0.25  # seconds: how long the last latched values remain valid without a new latch
 _RECENT = 0.1  # seconds: how old a sample may be that `settled` has taken and `read` uses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ctypes import byref
 
+from ...model.catalog import PCIE_LINK
 from ..base import Device, DeviceSample
 from ..files import names, read_int, read_text
 from ..host import memory_info
@@ -41,7 +42,7 @@ def is_jetson(name: str) -> bool:
 def drop_placeholder_link(sample: DeviceSample) -> None:
     """Drop the PCIe link of a GPU that is on the chip of its CPU: GB10 reports Gen 1 x1, which is not a real link."""
     if (sample.values.get("pcie_gen"), sample.values.get("pcie_width")) == (1, 1):
-        for key in ("pcie_gen", "pcie_width", "pcie_gen_max", "pcie_width_max"):
+        for key in PCIE_LINK:
             if sample.values.pop(key, None) is not None:
                 sample.gaps[key] = "unsupported"
 

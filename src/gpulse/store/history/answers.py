@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import accumulate, pairwise
 
+from ...model import catalog
 from ...model.catalog import slice_share
 from ...value import Value, fresh
 
@@ -155,7 +156,7 @@ def labels_of(connection: sqlite3.Connection, end: float = float("inf")) -> dict
     return {uuid: f"{facts['index']:.0f}" for _, uuid, facts in found if isinstance(facts.get("index"), (int, float))}
 
 
-OWNERS = ("user", "job", "container", "pod", "project", "name", "gpu", "process")
+OWNERS = (*catalog.OWNERS, "project", "name", "gpu", "process")
 COUNTED_EVERY = 10.0  # seconds between two writes of who uses what
 _UNCOUNTED = COUNTED_EVERY + 2.0  # seconds before the newest sample whose usage may not have been written yet
 _SLACK = 5.0  # seconds

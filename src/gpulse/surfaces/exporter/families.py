@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...analysis.readings import XidNews
-from ...model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS
+from ...model.catalog import GPU_METRICS, HOST_METRICS, OWNERS, PROCESS_METRICS, SERVER_METRICS
 from ...model.metric import Number
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
@@ -162,14 +162,13 @@ SERVER_SERIES = tuple(metric for metric in SERVER_METRICS.values() if is_series(
 _MOST_SERVERS = 64  # so that models that come and go cannot flood a database
 _LOADS = ("1", "5", "15")
 PORTS = tuple(key for key in HOST_METRICS if key.startswith("port_"))
-_OWNER = ("user", "job", "container", "pod")
 WANTED = Wanted(
     gpu=(
         *(key for key, metric in GPU_METRICS.items() if metric.group == "identity"),
         *(metric.key for metric in (*GPU_SERIES, *GPU_RATES)),
         *("throttle_reasons", "throttle_reasons_supported", "xid_last", "xids"),
     ),
-    process=("pid", *_OWNER, "memory_used"),
+    process=("pid", *OWNERS, "memory_used"),
     host=("name", "load", *PORTS, *(metric.key for metric in (*HOST_SERIES, *HOST_RATES))),
     serving=True,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....model.catalog import LINK_TRAFFIC
 from ..rule import DiagnosisRule, Span, Verdict, above, below, seen
 
 TENSOR = 30.0  # per cent
@@ -41,7 +42,7 @@ def _pcie(span: Span) -> float:
 
 RULE = DiagnosisRule(
     "communication_bound", "feeding", "job", _judge,
-    needs=("nvlink_rx", "nvlink_tx", "pcie_rx", "pcie_tx", "processes"),
+    needs=(*LINK_TRAFFIC, "processes"),
     advice=("accumulate_gradients", "overlap", "nccl_transport"),
     signature=(
         f"All GPUs of one job move {NVLINK / 1e9:.0f} GB/s or more both ways over NVLink, or {100 * PCIE:.0f} % of the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....model.catalog import LINK_TRAFFIC, PIPES
 from ..rule import DiagnosisRule, Span, Verdict, above, below, percent, seen
 
 SPINNING = 95.0  # per cent of utilization
@@ -46,10 +47,9 @@ def _spins(span: Span) -> bool:
 
 def _works(span: Span) -> bool:
     """Tell whether a GPU computes or moves data."""
-    pipes = ("tensor_active", "fp32_active", "fp64_active", "fp16_active")
-    if any((span.mean(key) or 0.0) >= TENSOR for key in pipes) or (span.mean("dram_active") or 0.0) >= DRAM:
+    if any((span.mean(key) or 0.0) >= TENSOR for key in PIPES) or (span.mean("dram_active") or 0.0) >= DRAM:
         return True
-    if any((span.mean(key) or 0.0) >= TRAFFIC for key in ("pcie_rx", "pcie_tx", "nvlink_rx", "nvlink_tx")):
+    if any((span.mean(key) or 0.0) >= TRAFFIC for key in LINK_TRAFFIC):
         return True
     return not span.detailed and (span.mean("memory_utilization") or 0.0) >= DRAM
 

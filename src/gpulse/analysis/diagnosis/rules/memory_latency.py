@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from ....model.catalog import PIPES
 from ..rule import DiagnosisRule, Span, Verdict, above, below, seen
 
 SM = 60.0
 OCCUPANCY = 15.0
-PIPES = 25.0
+FULL = 25.0
 DRAM = 45.0
-_MOST = dict.fromkeys(("tensor_active", "fp32_active", "fp64_active", "fp16_active"), PIPES) | {
-    "integer_active": 2 * PIPES
-}
+_MOST = dict.fromkeys(PIPES, FULL) | {"integer_active": 2 * FULL}
 
 
 def _judge(span: Span) -> Verdict | None:
@@ -38,7 +37,7 @@ RULE = DiagnosisRule(
     advice=("sort_indices", "fuse_gathers", "profile_kernel"),
     signature=(
         f"SM activity is {SM:.0f} % or more and occupancy {OCCUPANCY:.0f} % or more, while DRAM stays below {DRAM:.0f} "
-        f"% and every floating-point pipe below {PIPES:.0f} %: warps wait for scattered loads, atomics or each other."
+        f"% and every floating-point pipe below {FULL:.0f} %: warps wait for scattered loads, atomics or each other."
     ),
     blind="Random access, atomics, synchronization and long dependency chains look the same from outside; a profiler tells them apart.",
     sources=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....model.catalog import PCIE_LINK
 from ...readings import BUSY, TRAFFIC
 from ..rule import DiagnosisRule, Span, Verdict, below, facts
 from ..span import link_rate
@@ -40,7 +41,7 @@ def _under_load(span: Span) -> list[int]:
 
 
 RULE = DiagnosisRule(
-    "pcie_degraded", "limit", "window", _judge, needs=("pcie_width", "pcie_width_max", "pcie_gen", "pcie_gen_max"),
+    "pcie_degraded", "limit", "window", _judge, needs=PCIE_LINK,
     advice=("reseat", "bios_slot"),
     signature=(
         f"In at least {_SAMPLES} samples under load (utilization {BUSY:.0f} % or traffic over {TRAFFIC / 1e9:g} GB/s) "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from ....model.catalog import PROCESS_METRICS
+from ....model.catalog import OWNERS, PROCESS_METRICS
 from ....model.metric import Number
 from ....model.process_filter import ProcessFilter
 from ....present.cells import MISSING, value_text
@@ -34,7 +34,6 @@ _OWNERS = ("job", "container")  # shown without being chosen if there is space
 _ENOUGH = 40  # cells of the command that these leave
 _LEAST = 12  # cells the last column keeps while others can go
 _MOST = {"user": 12, "name": 16, "container": 14, "pod": 24, "job": 16, "type": 5, "gpu": 7}
-_NAMES = frozenset(("user", "job", "container", "pod"))
 # What a narrow screen does without, first to go first; whose process it is and how much it holds go last.
 _DISPENSABLE = (
     "children", "encoder_utilization", "decoder_utilization", "tree_cpu_percent", "memory_utilization", "type", "pod",
@@ -271,7 +270,7 @@ class _CellTexts:
         if found is None:
             theme = state.theme
             text = value if isinstance(value, str) else value_text(PROCESS_METRICS[key], value, state.settings.decimal)
-            text = (fit_name if key in _NAMES else fit)(theme.spelled(clean(text)), column.cells, theme.more)
+            text = (fit_name if key in OWNERS else fit)(theme.spelled(clean(text)), column.cells, theme.more)
             found = cls.texts[key, column.cells, value] = pad(text, column.cells, column.right)
         return found
 
