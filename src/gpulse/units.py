@@ -75,6 +75,11 @@ def duration_text(seconds: float) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
+def count_text(count: float, noun: str) -> str:
+    """Return how many: 1 GPU, 3 GPUs."""
+    return f"{count:.0f} {noun}{'' if round(count) == 1 else 's'}"
+
+
 def parse_size(text: str) -> float:
     """Parse a size such as 512, 1.5GiB or 300 MB into bytes; raise UsageError that quotes the text if it is wrong."""
     return _parse(text, _SIZE_WORDS, "size", "write it as 512MiB, 1.5GiB or 300MB")

@@ -6,7 +6,7 @@ import threading
 from array import array
 
 from ..model.peaks import peak
-from ..units import duration_text
+from ..units import count_text, duration_text
 from ..value import Value, fresh
 from .energy import sum_known
 from .own_use import OwnUse
@@ -258,9 +258,8 @@ class Summary(Value):
         from ..model.codec import printable
 
         name = f"{printable(self.name)}: " if self.name else ""
-        gpus = f"{len(self.gpus)} GPU{'' if len(self.gpus) == 1 else 's'}"
-        steps = f", {self.steps} step{'' if self.steps == 1 else 's'}" if self.steps else ""
-        return f"<Summary {name}{duration_text(self.seconds)}, {gpus}{steps}>"
+        steps = f", {count_text(self.steps, 'step')}" if self.steps else ""
+        return f"<Summary {name}{duration_text(self.seconds)}, {count_text(len(self.gpus), 'GPU')}{steps}>"
 
     def _repr_html_(self) -> str:
         """Return an HTML table for notebooks; the renderer is in a higher layer, so it is looked up through the package."""

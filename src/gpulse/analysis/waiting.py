@@ -9,6 +9,7 @@ from ..errors import GpulseError, NoFreeGpu
 from ..model.select import by_uuid, choose_gpus, granted, selection
 from ..store.claims import claim, claims_folder, machine_policy
 from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
+from ..units import count_text
 from .free import availability, never, refusal, samples_for, slots
 from .turns import Turn, turns
 
@@ -119,7 +120,7 @@ class Waiting:
         """Return who waits for a GPU that nobody uses; empty if it is only that there are too few of them."""
         if self.turn.why == "limit":
             limit = self.policy.limit(self.place.entry.user)
-            return f"you may have {limit} GPU{'' if limit == 1 else 's'} at a time"
+            return f"you may have {count_text(limit or 0, 'GPU')} at a time"
         before = [turn.entry for turn in self.turns[: self.turn.position - 1] if not turn.why or turn.why == "waiting"]
         first = next((one for one in before if one.among is None or uuid in one.among), None)
         return "" if first is None else self._hold_text(first, time.time())
@@ -128,7 +129,7 @@ class Waiting:
         limit = self.policy.limit(self.place.entry.user)
         if limit is not None and limit < self.asked.count:
             raise NoFreeGpu(
-                f"{self.place.entry.user} may have {limit} GPUs at a time, {self.asked.count} requested;",
+                f"{self.place.entry.user} may have {count_text(limit, 'GPU')} at a time, {self.asked.count} requested;",
                 "request fewer.",
             )
 
@@ -285,7 +286,7 @@ def allotted(
         named = {gpus[at].uuid for at in choose_gpus(gpus, words, environ)}
         given = [gpu for gpu in given if gpu.uuid in named]
     if len(given) < count:
-        has = f"{len(given)} GPU{'' if len(given) == 1 else 's'}"
+        has = count_text(len(given), "GPU")
         raise NoFreeGpu(
             f"this program has {has} from {whose}, {count} requested;", "request fewer here, or more there."
         )

@@ -28,20 +28,22 @@ VERDICT = "verdict"  # the kind of events about conditions that only verdicts fi
 class Condition(Value):
     """One thing that can be the case.
 
-    `key` is its name, `title` a few words for lists and columns; `level` is how bad it is, or tells it by a code. `kind` is what its
-    events are called in JSON and histories, by default as the key with dashes, `alert` the alert rule that reports it. One that is
-    `lasting` has an end. `needs` are the metrics without which it cannot be found.
+    `key` is its name, `title` a few words for lists and columns, `narrow` the same in nine characters; `level` is how bad it is, or
+    tells it by a code. `kind` is what its events are called in JSON and histories, by default as the key with dashes, `alert` the
+    alert rule that reports it. One that is `lasting` has an end. `needs` are the metrics without which it cannot be found.
     """
 
     key: str
     title: str
     level: Severity | Callable[[float | None], Severity]
+    narrow: str = ""
     kind: str = ""
     alert: str = ""
     lasting: bool = False
     needs: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        self.narrow = self.narrow or self.title
         self.kind = self.kind or self.key.replace("_", "-")
 
     def severity(self, code: float | None = None) -> Severity:
@@ -59,9 +61,9 @@ def _xid(code: float | None) -> Severity:
     return "critical" if code is None else xid_of(code).severity
 
 
-def _found(key: str, title: str, severity: Severity) -> Condition:
+def _found(key: str, title: str, severity: Severity, narrow: str = "") -> Condition:
     """Return a condition that only the diagnosis finds, over a window of time."""
-    return Condition(key, title, severity, kind=VERDICT, alert="diagnosis", lasting=True)
+    return Condition(key, title, severity, narrow, kind=VERDICT, alert="diagnosis", lasting=True)
 
 
 _HELD = ("memory_used", "memory_total")
@@ -69,60 +71,63 @@ _ERRORS = ("pcie_replays", "nvlink_crc_errors", "nvlink_replay_errors", "nvlink_
 _FABRIC = ("fabric_state", "fabric_status", "fabric_health")
 _PORTS = ("port_names", "port_states", "port_downs")
 _PEERS = ("name", "utilization", "clock_memory", "pcie_width", "pcie_width_max")
-_REASONS = ("throttle_reasons",)
+_SLOW = ("throttle_reasons",)
+_STATE = ("state",)
+_HOLDERS = ("processes", "memory_used")
+_USERS = ("processes", "utilization")
 
 # In the order in which they are listed where they are equally bad.
 _CONDITIONS = (
-    Condition("lost", "lost", "critical", alert="lost", lasting=True, needs=("state",)),
-    Condition("driver_unresponsive", "not responding", "critical", kind="timeout", alert="lost", lasting=True, needs=("state",)),
-    Condition("xid", "XID error", _xid, alert="xid", needs=("xid_last",)),
-    Condition("memory_errors", "memory errors", "critical", alert="ecc", needs=("ecc_uncorrected",)),
+    Condition("lost", "lost", "critical", alert="lost", lasting=True, needs=_STATE),
+    Condition("driver_unresponsive", "not responding", "critical", "no answer", kind="timeout", alert="lost", lasting=True, needs=_STATE),
+    Condition("xid", "XID error", _xid, "XID", alert="xid", needs=("xid_last",)),
+    Condition("memory_errors", "memory errors", "critical", "ECC error", alert="ecc", needs=("ecc_uncorrected",)),
     Condition("nvlink_down", "NVLinks down", "critical", alert="nvlink_down", lasting=True, needs=("nvlink_links",)),
     Condition("fabric_not_ready", "NVLink fabric not ready", "critical", alert="fabric_not_ready", lasting=True, needs=_FABRIC),
     Condition("hang", "job hangs", "critical", kind=VERDICT, alert="diagnosis", lasting=True),
-    Condition("serving_stuck", "model server stuck", "critical", alert="serving_stuck", lasting=True),
-    Condition("hw_slowdown", "hardware slowdown", "critical", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
-    Condition("out_of_memory", "out of memory", "warn", alert="job_finished", needs=("processes", "memory_used")),
-    Condition("thermal_throttled", "too hot", "critical", kind="throttled", alert="throttled", lasting=True, needs=_REASONS),
-    Condition("power_throttled", "power-throttled", "warn", kind="throttled", alert="diagnosis", lasting=True, needs=_REASONS),
+    Condition("serving_stuck", "model server stuck", "critical", "stuck", alert="serving_stuck", lasting=True),
+    Condition("hw_slowdown", "hardware slowdown", "critical", "slowdown", kind="throttled", alert="throttled", lasting=True, needs=_SLOW),
+    Condition("out_of_memory", "out of memory", "warn", "OOM", alert="job_finished", needs=_HOLDERS),
+    Condition("thermal_throttled", "too hot", "critical", kind="throttled", alert="throttled", lasting=True, needs=_SLOW),
+    Condition("power_throttled", "power-throttled", "warn", "power cap", kind="throttled", alert="diagnosis", lasting=True, needs=_SLOW),
     Condition("hot", "near temperature limit", "warn", alert="hot", lasting=True, needs=("temperature",)),
-    Condition("pcie_degraded", "PCIe link degraded", "warn", alert="pcie_degraded", lasting=True, needs=PCIE_LINK),
+    Condition("pcie_degraded", "PCIe link degraded", "warn", "slow PCIe", alert="pcie_degraded", lasting=True, needs=PCIE_LINK),
     Condition("link_errors", "link errors", "warn", alert="link_errors", needs=_ERRORS),
     Condition("port_flaps", "network port flaps", "warn", alert="port_flaps", lasting=True, needs=_PORTS),
     Condition("slower_than_peers", "slower than similar GPUs", "warn", alert="slower_than_peers", lasting=True, needs=_PEERS),
-    Condition("memory_pressure", "memory nearly full", "warn", kind="memory-nearly-full", alert="memory", lasting=True, needs=_HELD),
-    Condition("memory_leak", "memory leak", "warn", kind="memory-growth", alert="leak", lasting=True, needs=("processes", "memory_used")),
-    Condition("idle_allocation", "memory held, idle", "warn", alert="idle_allocation", lasting=True, needs=("processes", "utilization")),
+    Condition("memory_pressure", "memory nearly full", "warn", "mem full", "memory-nearly-full", alert="memory", lasting=True, needs=_HELD),
+    Condition("memory_leak", "memory leak", "warn", "mem leak", kind="memory-growth", alert="leak", lasting=True, needs=_HOLDERS),
+    Condition("idle_allocation", "memory held, idle", "warn", "held idle", alert="idle_allocation", lasting=True, needs=_USERS),
     Condition("allocation_unused", "allocated, not used", "warn", alert="allocation_unused", lasting=True, needs=("processes", "job")),
-    Condition("stalled", "GPU no longer used", "warn", alert="stalled", lasting=True, needs=("processes", "utilization")),
+    Condition("stalled", "GPU no longer used", "warn", alert="stalled", lasting=True, needs=_USERS),
     Condition("threshold", "beyond its threshold", "warn", lasting=True),
     Condition("serving_queue_long", "requests wait", "warn", alert="serving_queue", lasting=True),
     Condition("serving_slow", "first token late", "warn", alert="serving_first_token", lasting=True),
     Condition("serving_errors", "requests fail", "warn", alert="serving_errors", lasting=True),
-    _found("contention", "shared by several jobs", "warn"),
-    _found("orphaned_memory", "memory without owner", "warn"),
-    _found("clocks_locked", "clocks locked low", "warn"),
-    _found("straggler", "slower than its peers", "warn"),
-    _found("serving_cache_full", "KV cache full", "warn"),
-    _found("serving_preemptions", "requests preempted", "warn"),
-    _found("serving_queue", "queue, idle SMs", "warn"),
-    _found("communication_bound", "waiting for other GPUs", "warn"),
-    _found("stalls", "interrupted", "warn"),
-    _found("transfer_bound", "waiting for copies", "warn"),
-    _found("input_bound_cpu", "waiting for CPUs", "warn"),
-    _found("input_bound_io", "waiting for storage", "warn"),
-    _found("host_bound", "waiting for one thread", "warn"),
-    _found("launch_bound", "launch-bound", "warn"),
-    _found("not_used", "GPU not used", "warn"),
-    _found("serving_prefill", "busy with prompts", "info"),
-    _found("serving_decode", "decode, bandwidth", "info"),
-    _found("memory_bandwidth", "memory bandwidth", "info"),
-    _found("fp32_no_tensor", "FP32, no tensor cores", "warn"),
-    _found("memory_latency", "memory latency", "info"),
-    _found("small_batch", "batch too small", "warn"),
-    _found("waiting", "waiting, outside", "warn"),
+    _found("contention", "shared by several jobs", "warn", "shared"),
+    _found("orphaned_memory", "memory without owner", "warn", "no owner"),
+    _found("clocks_locked", "clocks locked low", "warn", "low clock"),
+    _found("straggler", "slower than its peers", "warn", "straggler"),
+    _found("serving_cache_full", "KV cache full", "warn", "KV full"),
+    _found("serving_preemptions", "requests preempted", "warn", "preempts"),
+    _found("serving_queue", "queue, idle SMs", "warn", "queue"),
+    _found("communication_bound", "waiting for other GPUs", "warn", "peer wait"),
+    _found("stalls", "interrupted", "warn", "stalls"),
+    _found("transfer_bound", "waiting for copies", "warn", "copy wait"),
+    _found("input_bound_cpu", "waiting for CPUs", "warn", "CPU wait"),
+    _found("input_bound_io", "waiting for storage", "warn", "disk wait"),
+    _found("host_bound", "waiting for one thread", "warn", "1 thread"),
+    _found("launch_bound", "launch-bound", "warn", "launches"),
+    _found("not_used", "GPU not used", "warn", "not used"),
+    _found("serving_prefill", "busy with prompts", "info", "prefill"),
+    _found("serving_decode", "decode, bandwidth", "info", "decode"),
+    _found("memory_bandwidth", "memory bandwidth", "info", "bandwidth"),
+    _found("fp32_no_tensor", "FP32, no tensor cores", "warn", "no tensor"),
+    _found("memory_latency", "memory latency", "info", "latency"),
+    _found("small_batch", "batch too small", "warn", "low batch"),
+    _found("waiting", "waiting, outside", "warn", "waiting"),
     _found("underused", "underused", "info"),
-    _found("serving_idle", "serving, no traffic", "info"),
+    _found("serving_idle", "serving, no traffic", "info", "no calls"),
     _found("starting", "starting", "info"),
     _found("loading", "loading", "info"),
     _found("idle", "idle", "info"),
@@ -138,7 +143,7 @@ _CONDITIONS = (
     Condition("gpu_free", "GPU free", "info", alert="gpu_free", needs=_HELD),
     Condition("instance_removed", "MIG instance removed", "info"),
     Condition("server_ended", "model server ended", "info"),
-    Condition("asleep", "asleep", "info", needs=("state",)),
+    Condition("asleep", "asleep", "info", needs=_STATE),
     Condition("process_end", "process end", "info", alert="job_finished", needs=("processes",)),
     Condition("process_start", "process start", "info", needs=("processes",)),
     Condition("verdict", "new verdict", "info"),
@@ -159,6 +164,7 @@ KINDS = tuple(dict.fromkeys(one.kind for one in _CONDITIONS))  # of events
 LASTING = tuple(dict.fromkeys(one.kind for one in _CONDITIONS if one.lasting and one.kind != VERDICT))
 _BY_KIND = {one.kind: one for one in reversed(_CONDITIONS)} | {VERDICT: CONDITIONS[VERDICT]}
 _PLACES = {kind: place for place, kind in enumerate(KINDS)}
+DOWN = ("lost", "timeout")  # states of a GPU that tells nothing, and the kinds of their events
 HEAT = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown"})  # throttle reasons that tell of heat
 POWER_BRAKE = "hw_power_brake_slowdown"
 BRAKES = frozenset({"hw_slowdown", POWER_BRAKE})  # those that tell of a fault; with heat the first is set as well

@@ -8,12 +8,14 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ..value import Value
+from .condition import CONDITIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal, TypeAlias
 
+    from .condition import Condition
     from .event import Event
 
     Confidence: TypeAlias = Literal["high", "medium", "low"]
@@ -167,6 +169,17 @@ class Verdict(Value, frozen=True):
         import gpulse
 
         return gpulse.diagnosis_html([self])
+
+    @property
+    def condition(self) -> Condition | None:
+        """The condition that it is about; None if the key is unknown."""
+        return CONDITIONS.get(self.key)
+
+    @property
+    def severity(self) -> str:
+        """How bad it is: critical, warn, info or good."""
+        code, condition = self.values.get("xid"), self.condition
+        return "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
 
     @property
     def label(self) -> str:

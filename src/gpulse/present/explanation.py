@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..analysis.concerns import concerns
-from ..units import duration_text
+from ..units import count_text, duration_text
 from ..value import Value
 from .code import advised, code_sentence
-from .concerns import concern_lines, headline, summary
+from .concerns import MARKS, concern_lines, headline, summary
 from .figures import figure_name, figure_text, limit_text
 from .line import Line
 from .text import clean, fit, width, wrap
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .theme import Theme
 
 
-_MARKS = {"good": ("●", "+"), "warn": ("▲", "!"), "critical": ("■", "X"), "label": ("○", "-")}
 _LABEL = 11  # cells of the column with Evidence, Also, Try
 _INDENT = 2
 _HOLDING = ("idle_allocation", "orphaned_memory")
@@ -92,15 +91,14 @@ def _worst_first(diagnosis: Diagnosis, found: Sequence[Concern]) -> list[Verdict
 def _heading(diagnosis: Diagnosis) -> Line:
     seconds = diagnosis.end - diagnosis.start
     gpus, parts = len({one.index for one in diagnosis}), sum(bool(one.instance) for one in diagnosis)
-    text = f"{gpus} GPU{'' if gpus == 1 else 's'}"
-    text += f" with {parts} MIG instance{'' if parts == 1 else 's'}" if parts else ""
-    return Line().add(f"{text} over {duration_text(seconds)}, {diagnosis.samples} samples", "label")
+    text = count_text(gpus, "GPU") + (f" with {count_text(parts, 'MIG instance')}" if parts else "")
+    return Line().add(f"{text} over {duration_text(seconds)}, {count_text(diagnosis.samples, 'sample')}", "label")
 
 
 def _block(group: Sequence[Verdict], name: str, theme: Theme, room: int) -> list[Line]:
     verdict = group[0]
     look = style(verdict)
-    glyph = theme.glyph(*_MARKS.get(look, _MARKS["label"]))
+    glyph = theme.glyph(*MARKS[look])
     heading = Line().add(gpus_text([one.label for one in group if one.index is not None]), "title")
     lines = [heading.add(f"  {clean(name)}", "label") if name else heading]
     for at, text in enumerate(wrap(title(verdict), room - 4)):
@@ -192,7 +190,7 @@ class Progress(Value):
             theme.glyph("░", ".") * (_CELLS - done), "track"
         )
         left = max(0.0, self.seconds - passed)
-        text = f"watching {gpus} GPU{'' if gpus == 1 else 's'}  {bar}  {left:.0f} s left"
+        text = f"watching {count_text(gpus, 'GPU')}  {bar}  {left:.0f} s left"
         found = f"\r\n{theme.paint('so far: ', 'label')}{theme.spelled(so_far)}\x1b[1A\r" if so_far else ""
         self.stream.write(f"\r\x1b[J{text}  {theme.paint('Ctrl-C: judge what was seen', 'faint')}{found}")
         self.stream.flush()

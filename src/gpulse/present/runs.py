@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ..model.verdict import Budget
+from ..units import count_text
 from ..value import Value
 from .cells import DASH, energy_text, moment_text, quantity_text, rate_text, seconds_text, when_text
 from .cost import flops_text, money_text
@@ -172,8 +173,7 @@ def than_text(moment: float, now: float) -> str:
         return "yesterday"
     for size, name in ((_DAY, "day"), (3600, "hour"), (60, "minute")):
         if ago >= size:
-            count = int(ago / size)
-            return f"{count} {name}{'' if count == 1 else 's'} ago"
+            return f"{count_text(int(ago / size), name)} ago"
     return "a moment ago"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..model.condition import xid_of
-from ..units import duration_text, size_text
+from ..units import count_text, duration_text, size_text
 from .cells import xid_text
 from .figures import figure_text
 from .text import clean
+from .words import gpus_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 _FULL_DRAM = 70.0  # per cent of DRAM activity that is near what can be had
 
 
-def sentence(verdict: Verdict) -> str:
+def title(verdict: Verdict) -> str:
     """Return a verdict as one sentence."""
-    title = TITLES.get(verdict.key)
-    if title is None:
+    text = TITLES.get(verdict.key)
+    if text is None:
         return f"{verdict.key}."
-    if isinstance(title, dict):
-        title = title.get(str(verdict.values.get("kind")), title[""])
-    return title.format_map(_Figures(verdict)) if isinstance(title, str) else title(verdict)
+    if isinstance(text, dict):
+        text = text.get(str(verdict.values.get("kind")), text[""])
+    return text.format_map(_Figures(verdict)) if isinstance(text, str) else text(verdict)
 
 
 def who(holder: Holder) -> str:
@@ -41,7 +42,10 @@ def who(holder: Holder) -> str:
 
 
 class _Figures(dict):  # type: ignore[type-arg]
-    """The figures of a verdict for its text: {metric}, {metric|another if there is none}, {metric|=a word}, {first process}."""
+    """The figures of a verdict for its text: {metric}, {metric|another if there is none}, {metric|=a word}, {first process}.
+
+    {metric noun} is a number with its noun: 1 request, 12 requests.
+    """
 
     def __init__(self, verdict: Verdict) -> None:
         self._verdict = verdict
@@ -51,7 +55,10 @@ class _Figures(dict):  # type: ignore[type-arg]
         return next(filter(None, texts), "")
 
     def _text(self, name: str) -> str:
-        return _first(self._verdict) if name == "first process" else _figure(self._verdict, name)
+        if name == "first process":
+            return _first(self._verdict)
+        metric, _, noun = name.partition(" ")
+        return _count(self._verdict, metric, noun) if noun else _figure(self._verdict, metric)
 
 
 def _first(verdict: Verdict, default: str = "the process") -> str:
@@ -66,6 +73,11 @@ def _number(verdict: Verdict, key: str) -> float | None:
 def _figure(verdict: Verdict, metric: str) -> str:
     found = next((one for one in verdict.evidence if one.metric == metric), None)
     return "" if found is None else figure_text(metric, found.value)
+
+
+def _count(verdict: Verdict, metric: str, noun: str) -> str:
+    found = next((one.value for one in verdict.evidence if one.metric == metric), None)
+    return count_text(found, noun) if isinstance(found, (int, float)) else ""
 
 
 def _healthy(verdict: Verdict) -> str:
@@ -166,9 +178,9 @@ def _stalls(verdict: Verdict) -> str:
 
 def _hang(verdict: Verdict) -> str:
     stuck, count = verdict.values.get("stuck"), _number(verdict, "gpus") or 0
-    numbers = [one for one in stuck if isinstance(one, (int, float))] if isinstance(stuck, tuple) else []
-    names = ", ".join(f"{one:.0f}" for one in numbers)
-    hint = f"; GPU {names} does nothing and may be the cause" if names else ""
+    names = [f"{one:.0f}" for one in stuck if isinstance(one, (int, float))] if isinstance(stuck, tuple) else []
+    does = "does" if len(names) == 1 else "do"
+    hint = f"; {gpus_text(names)} {does} nothing and may be the cause" if names else ""
     return f"The job hangs: its {count:.0f} GPUs spin without computing or exchanging data{hint}."
 
 
@@ -184,7 +196,8 @@ def _decode(verdict: Verdict) -> str:
     room, running = _number(verdict, "room") or 1.0, _number(verdict, "running") or 0.0
     return (
         f"Decoding is limited by memory bandwidth: DRAM busy {_figure(verdict, 'dram_active')}, tensor cores "
-        f"{_figure(verdict, 'tensor_active')}. {running:.0f} requests run; about {room:.1f} times as many would cost little time per token."
+        f"{_figure(verdict, 'tensor_active')}. {count_text(running, 'request')} {'runs' if round(running) == 1 else 'run'}; about "
+        f"{room:.1f} times as many would cost little time per token."
     )
 
 
@@ -251,9 +264,9 @@ TITLES: dict[str, Title] = {
     "fp32_no_tensor": "Compute-bound without tensor cores: FP32 pipes busy {fp32_active}, tensor cores {tensor_active}.",
     "memory_bandwidth": _bandwidth,
     "memory_latency": "Limited by memory latency: the SMs are {sm_active} occupied but wait; DRAM is busy only {dram_active}.",
-    "serving_stuck": "The model server is stuck: no token for {idle_time} with {running|=some} requests running and "
+    "serving_stuck": "The model server is stuck: no token for {idle_time} with {running request|=some requests} running and "
     "{waiting|=none} waiting.",
-    "serving_cache_full": "The key-value cache is full: {kv_cache} in use while {waiting} requests wait.",
+    "serving_cache_full": "The key-value cache is full: {kv_cache} in use with {waiting request} waiting.",
     "serving_preemptions": "Requests are preempted {preemption_rate} times per second and computed again: too many run for the cache.",
     "serving_queue": "{waiting} requests wait although the SMs are only {sm_active|utilization} active and the cache has room: "
     "the server's CPU work or its limits hold them back.",
@@ -300,7 +313,7 @@ TITLES: dict[str, Title] = {
     "orphaned_memory": "{memory_unattributed} are in use and no visible process holds them.",
     "lost": _lost,
     "xid": _xid,
-    "memory_errors": "{ecc_uncorrected} memory errors could not be corrected.",
+    "memory_errors": "{ecc_uncorrected memory error} could not be corrected.",
     "driver_unresponsive": {
         "now": "The driver does not answer for this GPU ({state_timeout}).",
         "": "The driver did not answer for this GPU ({state_timeout}).",

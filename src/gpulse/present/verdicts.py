@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..model.condition import of_verdict
 from ..model.verdict import total_budget
-from .cells import xid_remedy, xid_text
+from .cells import severity_style, xid_remedy, xid_text
 from .figures import advice_text, evidence_text
 from .line import Line
 from .text import Untrusted, pad, width
-from .verdict_titles import sentence, who
+from .verdict_titles import title as title
+from .verdict_titles import who
 from .words import gpus_text
 
 TYPE_CHECKING = False
@@ -23,26 +23,14 @@ if TYPE_CHECKING:
 QUIET = frozenset({"idle", "unknown", "starting", "loading"})  # not worth a line where only findings are listed
 
 
-def title(verdict: Verdict) -> str:
-    """Return the verdict as one sentence."""
-    return sentence(verdict)
-
-
 def short(verdict: Verdict) -> str:
     """Return the verdict in two to four words, for columns, badges and lists."""
-    found = of_verdict(verdict.key)
-    return verdict.key if found is None else found.title
+    return verdict.key if verdict.condition is None else verdict.condition.title
 
 
 def style(verdict: Verdict) -> str:
     """Return the style of a verdict, which says how bad it is: good, warn, critical or label."""
-    return {"info": "label"}.get(severity(verdict), severity(verdict))
-
-
-def severity(verdict: Verdict) -> str:
-    """Return how bad a verdict is: critical, warn, info or good."""
-    code, found = verdict.values.get("xid"), of_verdict(verdict.key)
-    return "info" if found is None else found.severity(code if isinstance(code, (int, float)) else None)
+    return severity_style(verdict.severity)
 
 
 def gpu_name(verdict: Verdict) -> str:
@@ -136,7 +124,7 @@ def verdict_event(verdict: Verdict, time: float) -> Event:
         () if verdict.index is None else (verdict.label,),
         uuids=() if verdict.uuid is None else (verdict.uuid,),
         values={"verdict": verdict.key, "confidence": verdict.confidence},
-        severity=severity(verdict),
+        severity=verdict.severity,
         note=title(verdict),
     )
 

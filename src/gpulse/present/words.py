@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from ..analysis.readings import below_maximum, in_use
 from ..model.catalog import Gpu
-from ..model.condition import of_event, xid_of
-from ..units import duration_text, size_text
+from ..model.condition import CONDITIONS, of_event, xid_of
+from ..units import count_text, duration_text, size_text
 from .cells import MISSING, severity, severity_style, throttle_text, when_text
 from .text import clean, fit_name, width
 
@@ -43,43 +43,8 @@ _USER = 32  # characters of a user's name in a sentence
 _VITAL = ("utilization", "memory_used", "temperature")
 _ALARMS = ("critical", "warn")  # styles of what somebody should look at, the worst first
 NARROWEST = 9  # cells in which every note has a form, so that none is ever cut
-# Words of verdicts and throttle reasons that are longer than that, and what stands for them in narrow columns.
-NARROW = {
-    "FP32, no tensor cores": "no tensor",
-    "memory bandwidth": "bandwidth",
-    "memory latency": "latency",
-    "launch-bound": "launches",
-    "batch too small": "low batch",
-    "waiting for CPUs": "CPU wait",
-    "waiting for storage": "disk wait",
-    "waiting for copies": "copy wait",
-    "interrupted": "stalls",
-    "waiting for other GPUs": "peer wait",
-    "slower than its peers": "straggler",
-    "memory held, idle": "held idle",
-    "shared by several jobs": "shared",
-    "power-throttled": "power cap",
-    "hardware slowdown": "slowdown",
-    "clocks locked low": "low clock",
-    "PCIe link degraded": "slow PCIe",
-    "memory nearly full": "mem full",
-    "memory leak": "mem leak",
-    "out of memory": "OOM",
-    "memory without owner": "no owner",
-    "GPU lost": "lost",
-    "GPU not used": "not used",
-    "XID error": "XID",
-    "memory errors": "ECC error",
-    "waiting, outside": "waiting",
-    "waiting for one thread": "1 thread",
-    "not responding": "no answer",
-    "model server stuck": "stuck",
-    "KV cache full": "KV full",
-    "requests preempted": "preempts",
-    "queue, idle SMs": "queue",
-    "busy with prompts": "prefill",
-    "decode, bandwidth": "decode",
-    "serving, no traffic": "no calls",
+# What stands in narrow columns for titles of conditions, throttle reasons, and values that cannot be read.
+_NARROW = {one.title: one.narrow for one in CONDITIONS.values()} | {
     "power brake": "brake",
     "current limit": "current",
     "clocks set lower": "low clock",
@@ -181,7 +146,7 @@ def remarks(gpu: Gpu, clock: bool = True, decimal: bool = False, *, throttling: 
         speed = f"{gpu.clock_sm:.0f} MHz " if clock and alarming and gpu.clock_sm is not None else ""
         found.append((speed + why, "critical" if alarming else "label", narrow(throttle_text(gpu, worst=True))))
     if gpu.ecc_uncorrected:
-        found.append((f"{gpu.ecc_uncorrected:.0f} memory errors", "critical", "ECC error"))
+        found.append((count_text(gpu.ecc_uncorrected, "memory error"), "critical", "ECC error"))
     if gpu.xid_last is not None:
         found.append(
             (f"XID {gpu.xid_last:.0f}", severity_style(xid_of(gpu.xid_last).severity), f"XID {gpu.xid_last:.0f}")
@@ -211,7 +176,7 @@ def hold_note(gpu: Gpu) -> str:
 
 def narrow(text: str) -> str:
     """Return the words of a verdict, a throttle reason or a state as narrow columns have them."""
-    return NARROW.get(text, text)
+    return _NARROW.get(text, text)
 
 
 def worst(gpu: Gpu, notes: Iterable[Note], theme: Theme) -> tuple[str, str]:

@@ -13,12 +13,13 @@ from ..errors import GpulseError
 from ..model.catalog import GPU_METRICS
 from ..model.select import EVERYTHING
 from ..model.snapshot import Check
-from ..present.line import Line
-from ..present.text import clean
+from ..present.line import Line, line_of
+from ..present.text import clean, wrap
 from ..present.theme import Theme
 from ..present.words import STATES, label, link_text, ranges
 from ..sampling.sampler import Sampler
 from ..sources.vendors import VENDORS, vendor_keys
+from ..units import count_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,18 +89,10 @@ def _cell(text: str) -> str:
 def _folded(line: Line, theme: Theme, columns: int) -> Iterator[str]:
     """Break the last piece of a line over as many lines as it needs."""
     *head, (text, style) = line.pieces
-    start = Line()
-    for piece in head:
-        start.add(*piece)
-    room = max(20, columns - start.width)
-    words, row = text.split(" "), ""
-    for word in words:
-        if row and len(row) + 1 + len(word) > room:
-            yield start.add(row, style).render(theme, columns)
-            start, row = Line().add(" " * min(23, columns // 3)), word
-        else:
-            row = f"{row} {word}" if row else word
-    yield start.add(row, style).render(theme, columns)
+    start = line_of(head)
+    for row in wrap(text, max(20, columns - start.width)):
+        yield start.add(row, style).render(theme, columns)
+        start = Line().add(" " * min(23, columns // 3))
 
 
 def _ground() -> list[Check]:
@@ -115,7 +108,7 @@ def _answers(snapshot: Snapshot, dropped: dict[str, int]) -> Iterator[Check]:
         yield Check("warn", problem.source, problem.message, problem.remedy)
     for key, count in dropped.items():
         remedy = "The driver reports invalid values; updating it may help."
-        yield Check("warn", key, f"{count} impossible values were dropped.", remedy)
+        yield Check("warn", key, f"dropped {count_text(count, 'impossible value')}.", remedy)
 
 
 def _joined(found: list[tuple[Gpu, Check]]) -> Iterator[Check]:

@@ -197,7 +197,7 @@ def test_limits_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(waiting, "machine_policy", lambda: Policy({"*": 1}))
     with gpulse.testing.scripted(gpus=2):
-        with pytest.raises(NoFreeGpu, match="may have 1 GPUs at a time, 2 requested"):
+        with pytest.raises(NoFreeGpu, match="may have 1 GPU at a time, 2 requested"):
             seek(count=2)
         assert seek()[0]
         with pytest.raises(NoFreeGpu, match="you may have 1 GPU at a time"):

@@ -74,7 +74,23 @@ def test_the_name_of_a_process_cannot_act_on_a_terminal() -> None:
 
 def test_a_hang_names_the_gpu_that_does_nothing() -> None:
     stuck = rank(2, **SPINNING) | {"utilization": 0, "graphics_active": 0, "sm_active": 0}
-    assert "GPU 2" in title(judged(rank(0, **SPINNING), rank(1, **SPINNING), stuck, seconds=40, interval=1.0))
+    assert "; GPU 2 does nothing" in title(
+        judged(rank(0, **SPINNING), rank(1, **SPINNING), stuck, seconds=40, interval=1.0)
+    )
+    several = Verdict("hang", values={"stuck": (2.0, 3.0, 4.0, 7.0), "gpus": 8.0})
+    assert "; GPUs 2-4, 7 do nothing and may be the cause" in title(several)
+
+
+@pytest.mark.parametrize(
+    ("key", "metric", "count", "text"),
+    [
+        ("memory_errors", "ecc_uncorrected", 1.0, "1 memory error could not be corrected."),
+        ("memory_errors", "ecc_uncorrected", 3.0, "3 memory errors could not be corrected."),
+        ("serving_cache_full", "waiting", 1.0, "The key-value cache is full:  in use with 1 request waiting."),
+    ],
+)
+def test_one_is_not_many(key: str, metric: str, count: float, text: str) -> None:
+    assert title(Verdict(key, evidence=[Evidence(metric, count)])) == text
 
 
 def test_a_worded_diagnosis_has_every_text() -> None:

@@ -12,7 +12,7 @@ from ...present.cells import moment_text
 from ...present.events import silence_parts
 from ...present.text import aligned, clean
 from ...store.claims import user_name
-from ...units import duration_text, parse_duration
+from ...units import count_text, duration_text, parse_duration
 from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb, checked_action, words
 from ..output import write_json
 from ..session import source_name
@@ -126,7 +126,7 @@ def _acknowledge(file: AlertFile, words: list[str]) -> int:
     if missing := [word for word in ids if word not in known]:
         raise GpulseError(f"no alert with the id {missing[0][:20]!r} is active.", "`gpulse alerts list` shows them.")
     file.acknowledge(ids, user_name(os.getuid()))
-    sys.stdout.write(f"acknowledged {len(ids)} alert{'' if len(ids) == 1 else 's'}\n")
+    sys.stdout.write(f"acknowledged {count_text(len(ids), 'alert')}\n")
     return 0
 
 

@@ -40,7 +40,7 @@ def keys(verdict: Verdict) -> list[str]:
 def test_a_full_cache_while_requests_wait() -> None:
     verdict = served(_DECODES, kv_cache=99.0, waiting=12.0)
     assert verdict.key == "serving_cache_full"
-    assert verdict.title == "The key-value cache is full: 99 % in use while 12 requests wait."
+    assert verdict.title == "The key-value cache is full: 99 % in use with 12 requests waiting."
     assert "serving_cache_full" not in keys(served(_DECODES, kv_cache=99.0))
     assert "serving_cache_full" not in keys(served(_DECODES, waiting=12.0))
 
