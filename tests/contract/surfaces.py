@@ -39,10 +39,11 @@ from gpulse.live.parameters import Refusal
 from gpulse.live.past import Past
 from gpulse.model.catalog import GPU_METRICS
 from gpulse.model.codec import snapshot_schema
+from gpulse.model.condition import DOWN
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.monitor import Monitor
-from gpulse.present.exposition import DOWN, series_name
+from gpulse.present.exposition import series_name
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.registry import default_source, make_source
 from gpulse.store.history import Recorder

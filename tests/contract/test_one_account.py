@@ -60,9 +60,8 @@ _ALERTS = {"lost": ("lost", "timeout"), "xid": ("xid",), "ecc": ("memory-errors"
 
 def machine(at: int) -> Snapshot:
     """Return the machine at a second: the incidents begin at 20, 30, 40, 50 and 60."""
-    held = Process(
-        {"pid": 1224, "name": "python3", "user": "ada", "memory_used": int(78.5 * GIB), "running_time": 1000.0 + at}
-    )
+    size = int((70 if at < 17 else 78.5) * GIB)
+    held = Process({"pid": 1224, "name": "python3", "user": "ada", "memory_used": size, "running_time": 1000.0 + at})
     full = {"memory_used": int(79 * GIB), "memory_percent": 98.75}
     gpus = (
         Gpu(_values(0, **full if at < 20 else {"memory_used": 0}), processes=(held,) if at < 20 else ()),

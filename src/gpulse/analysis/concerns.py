@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.condition import SEVERITIES, of_event, of_verdict
+from ..model.condition import SEVERITIES
 from ..model.verdict import WAITS, Concern
 
 TYPE_CHECKING = False
@@ -36,17 +36,15 @@ def concerns(diagnosis: Diagnosis, alerts: Iterable[Transition] = (), now: float
         _of_verdict(one, cost(one.key, whole.budget), diagnosis.start, time)
         for whole in diagnosis
         for one in (whole, *whole.also)
-        if _severity(one) in BAD and not _is_over(one) and (one is whole or not _is_hidden(one, whole))
+        if one.severity in BAD and not _is_over(one) and (one is whole or not _is_hidden(one, whole))
     ]
     names = {one.uuid: one.label for one in diagnosis}
     for alert in alerts:
         if alert.severity in BAD and (alert.standing is None or alert.standing.holds):
             concern = _of_alert(alert, names, time)
-            at = next((at for at, known in enumerate(found) if _is_same(known, concern)), None)
-            if at is None:
-                found.append(concern)
-            else:
-                found[at] = _merged(found[at], concern)
+            same = [one for one in found if _is_same(one, concern)]
+            found = [one for one in found if not _is_same(one, concern)]
+            found.append(_merged(_together(same), concern) if same else concern)
     return tuple(sorted(_joined(found), key=_rank))
 
 
@@ -74,19 +72,12 @@ def _is_over(verdict: Verdict) -> bool:
 
 def _is_hidden(verdict: Verdict, whole: Verdict) -> bool:
     """Tell whether the GPU does not respond now: what lasted until then cannot be seen to last."""
-    condition = of_verdict(verdict.key)
+    condition = verdict.condition
     return whole.key in _DOWN and not _is_over(whole) and condition is not None and condition.lasting
-
-
-def _severity(verdict: Verdict) -> str:
-    condition = of_verdict(verdict.key)
-    code = verdict.values.get("xid")
-    return "info" if condition is None else condition.severity(code if isinstance(code, (int, float)) else None)
 
 
 def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> Concern:
     """Return a verdict as a concern; one that held from the beginning of what was `watched` began nobody knows when."""
-    condition = of_verdict(verdict.key)
     began = verdict.values.get("start_time", verdict.start)
     first = began if isinstance(began, (int, float)) else verdict.start
     seen = first if verdict.since is None else min(first, verdict.since)
@@ -94,8 +85,8 @@ def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> C
     holder = verdict.processes[0] if verdict.processes else None
     eta = verdict.values.get("eta")
     return Concern(
-        verdict.key if condition is None else condition.key,
-        _severity(verdict),
+        verdict.key,
+        verdict.severity,
         time,
         gpus=(verdict.label,),
         uuids=() if verdict.uuid is None else (verdict.uuid,),
@@ -111,11 +102,9 @@ def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> C
 
 def _of_alert(alert: Transition, names: dict[str | None, str], time: float) -> Concern:
     event = alert.event
-    condition = event.condition or of_event(event.kind, event.reasons)
+    condition = event.condition
     key = event.kind if condition is None else condition.key
-    idle, full = event.values.get("idle"), event.values.get("full_in_low")
-    since = min(event.time, alert.last_true - idle) if isinstance(idle, (int, float)) else event.time
-    process = event.process
+    full, process = event.values.get("full_in_low"), event.process
     return Concern(
         key,
         event.severity,
@@ -124,8 +113,8 @@ def _of_alert(alert: Transition, names: dict[str | None, str], time: float) -> C
         uuids=event.uuids,
         owner=str(event.values.get("user") or "") if process is None else process.user or "",
         pid=None if process is None or process.pid is None else int(process.pid),
-        since=since,
-        lost=max(0.0, time - since) if key in _ALL else 0.0,
+        since=alert.since,
+        lost=max(0.0, time - alert.since) if key in _ALL else 0.0,
         expected=alert.last_true + full if isinstance(full, (int, float)) else None,
         event=event,
         alerts=(alert.id,),
@@ -133,9 +122,14 @@ def _of_alert(alert: Transition, names: dict[str | None, str], time: float) -> C
 
 
 def _is_same(known: Concern, alert: Concern) -> bool:
-    """Tell whether an alert is about the condition that a verdict found: on that GPU, of one of its processes, with that code."""
+    """Tell whether an alert is about the condition that a verdict found: on that GPU, of one of its processes, with that code.
+
+    The alert of a model server is about all its GPUs, of which each has a verdict.
+    """
     verdict, event = known.verdict, alert.event
-    if verdict is None or event is None or known.key != alert.key or known.uuids != alert.uuids:
+    if verdict is None or event is None or known.key != alert.key:
+        return False
+    if not known.uuids or not set(known.uuids) <= set(alert.uuids):
         return False
     pids = {one.pid for one in verdict.processes}
     code = verdict.values.get("xid") if known.key == "xid" else None
@@ -161,16 +155,18 @@ def _joined(found: Sequence[Concern]) -> list[Concern]:
     for at, one in enumerate(found):
         key = (one.key, one.severity, one.pid) if one.pid is not None else (one.key, at)
         groups.setdefault(key, []).append(one)
-    return [
-        group[0]
-        if len(group) == 1
-        else group[0].replace(
-            gpus=tuple(dict.fromkeys(name for one in group for name in one.gpus)),
-            uuids=tuple(dict.fromkeys(uuid for one in group for uuid in one.uuids)),
-            alerts=tuple(dict.fromkeys(id for one in group for id in one.alerts)),
-            lost=sum(one.lost for one in group),
-            since=min((one.since for one in group if one.since is not None), default=None),
-            expected=min((one.expected for one in group if one.expected is not None), default=None),
-        )
-        for group in groups.values()
-    ]
+    return [_together(group) for group in groups.values()]
+
+
+def _together(group: Sequence[Concern]) -> Concern:
+    """Return one concern for those of several GPUs."""
+    if len(group) == 1:
+        return group[0]
+    return group[0].replace(
+        gpus=tuple(dict.fromkeys(name for one in group for name in one.gpus)),
+        uuids=tuple(dict.fromkeys(uuid for one in group for uuid in one.uuids)),
+        alerts=tuple(dict.fromkeys(id for one in group for id in one.alerts)),
+        lost=sum(one.lost for one in group),
+        since=min((one.since for one in group if one.since is not None), default=None),
+        expected=min((one.expected for one in group if one.expected is not None), default=None),
+    )

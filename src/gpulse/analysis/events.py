@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from ..model.condition import rank
+from itertools import pairwise
+
+from ..model.condition import DOWN, rank
 from ..model.event import Event
 from ..sampling.clock import SystemClock
 from ..value import Value, fresh
 from .link_watch import LinkWatch
-from .readings import HARMLESS, XidNews, number_of
+from .readings import HARMLESS, XidNews, is_another, number_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ..model.catalog import Gpu, Process
@@ -20,11 +23,15 @@ _CALM = 10.0  # seconds without a reason before a GPU counts as no longer thrott
 NEARLY_FULL = 95.0  # percent of memory in use at which a larger allocation is likely to fail
 IDLE_HELD = 500 << 20  # bytes that a process must hold to be told for doing nothing
 IDLE_CPU = 0.3  # cores below which it does nothing; a JAX program at rest takes 0.2
-FULL = 97.0  # percent of memory in use at which a process that ends has probably run out of it
-_RECENT = 5.0  # seconds before its end in which the memory of a process is judged
-STEEP = 0.25  # part of all the memory; a process that ends right after growing this much has probably asked for more than there was
-_SLACK = 5.0  # seconds by which two readings of when a process started may differ
-_FAULTS = ("lost", "timeout")
+# A process that ends has probably run out of memory if all of it was in use and still rising, or after a steep rise.
+FULL = 97.0  # percent of memory in use
+_GROWN = 0.01  # of all the memory, gained by the process meanwhile
+STEEP = 0.15  # of all the memory, gained in steps until its end
+RECENT = 5.0  # seconds before its end that are looked at
+LAST_RISE = 3.0  # seconds between the last step and the end
+_RISES = 2  # steps
+_STEP = 256 << 20  # bytes
+_GROWTH = 1.3  # times what was held before that each step must reach; a steady leak grows more slowly
 
 
 class EventDetector:
@@ -44,6 +51,7 @@ class EventDetector:
     def observe(self, snapshot: Snapshot) -> list[Event]:
         """Return what happened since the snapshot before, the worst first."""
         found = self._clock.observe(snapshot.time)
+        leap = sum(event.value or 0.0 for event in found if event.kind == "clock")
         ended: dict[float, _Ended] = {}
         present = set()
         for position, gpu in enumerate(snapshot.gpus):
@@ -56,7 +64,7 @@ class EventDetector:
                 self._gpus[name] = _WatchedGpu(number_of(gpu) or f"{position}", gpu.uuid or "")
                 if self._began:
                     found.append(self._gpus[name].event(snapshot.time, "added"))
-            found += self._gpus[name].compare(gpu, snapshot.time, ended)
+            found += self._gpus[name].compare(gpu, snapshot.time, leap, ended)
         for name in self._gpus.keys() - present:
             found.append(self._gpus.pop(name).event(snapshot.time, "removed"))
         self._began = True
@@ -91,11 +99,10 @@ class _Ended(Value):
 class _Held:
     """The memory of one process on one GPU: its peak, and its last seconds with how full the GPU was."""
 
-    __slots__ = ("peak", "process", "recent", "started")
+    __slots__ = ("peak", "process", "recent")
 
-    def __init__(self, process: Process, time: float) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
-        self.started = _started(process, time)
         self.peak: float | None = None
         self.recent: list[tuple[float, float, float]] = []
 
@@ -104,28 +111,40 @@ class _Held:
         if process.memory_used is not None:
             self.peak = max(self.peak or 0.0, process.memory_used)
             self.recent.append((time, process.memory_used, gpu.memory_percent or 0.0))
-            while self.recent[0][0] < time - _RECENT:
+            while self.recent[0][0] < time - RECENT:
                 del self.recent[0]
-
-    def is_other(self, process: Process, time: float) -> bool:
-        """Tell whether the PID now belongs to another process, which started later."""
-        started = _started(process, time)
-        return started is not None and self.started is not None and started > self.started + _SLACK
 
     def ran_out(self, total: float | None) -> float | None:
         """Return the most bytes it held at the end if it seems to have run out of memory, else None."""
-        if not self.recent:
-            return None
-        most = max(held for _, held, _ in self.recent)
-        rise = most - self.recent[0][1]
-        full = any(percent >= FULL for _, _, percent in self.recent)
-        return most if full or (total is not None and rise >= STEEP * total) else None
+        held, full = [one[:2] for one in self.recent], max((percent for _, _, percent in self.recent), default=0.0)
+        return max(size for _, size in held) if ran_out(held, full, total) else None
+
+
+def ran_out(held: Sequence[tuple[float, float]], full: float, total: float | None) -> str:
+    """Return what says that a process which ended ran out of memory: "full" or "steep"; empty if nothing does.
+
+    `held` are the times and bytes of its last seconds, `full` is the highest share of the memory in use meanwhile, in percent.
+    """
+    if not held or not total:
+        return ""
+    rise = held[-1][1] - min(size for _, size in held)
+    if full >= FULL and rise >= _GROWN * total:
+        return "full"
+    steps = [
+        time
+        for (_, earlier), (time, later) in pairwise(held)
+        if later >= _GROWTH * earlier and later - earlier >= _STEP
+    ]
+    climbs = len(steps) >= _RISES and held[-1][0] - steps[-1] <= LAST_RISE
+    return "steep" if climbs and rise >= STEEP * total else ""
 
 
 class _WatchedGpu:
     """State of one GPU as of the previous snapshot."""
 
-    __slots__ = ("_errors", "_fault", "_held", "_label", "_reasons_seen", "_state", "_throttling", "_xids", "uuid")
+    __slots__ = (
+        "_errors", "_fault", "_held", "_label", "_listed", "_reasons_seen", "_state", "_throttling", "_xids", "uuid",
+    )  # fmt: skip
 
     def __init__(self, label: str, uuid: str) -> None:
         self._label = label
@@ -137,12 +156,15 @@ class _WatchedGpu:
         self._throttling: Event | None = None
         self._reasons_seen = 0.0
         self._held: dict[float, _Held] | None = None
+        self._listed = 0.0  # when its processes were last told
 
     def event(self, time: float, kind: str, **fields: Any) -> Event:
         """Return an event of this GPU."""
         return Event(time, kind, (self._label,), uuids=(self.uuid,) if self.uuid else (), **fields)
 
-    def compare(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
+    def compare(self, gpu: Gpu, time: float, leap: float, ended: dict[float, _Ended]) -> list[Event]:
+        """Return what happened; `leap` is by how many seconds the clock was set forward meanwhile."""
+        self._listed += leap
         found = self._compare_state(gpu, time)
         codes = self._xids.codes(gpu)
         for code in dict.fromkeys(codes):
@@ -167,7 +189,7 @@ class _WatchedGpu:
         self._state = gpu.state
         found = [] if self._fault is None else [self._fault.replace(until=time)]
         event = self.event(time, "back" if gpu.state == "ok" else gpu.state, value=gpu.xid_last)
-        self._fault = event if gpu.state in _FAULTS else None
+        self._fault = event if gpu.state in DOWN else None
         return [event, *found]
 
     def _compare_throttling(self, gpu: Gpu, time: float) -> list[Event]:
@@ -186,14 +208,17 @@ class _WatchedGpu:
             self._throttling = self.event(time, "throttled", reasons=reasons)
             return [self._throttling]
         more = tuple(dict.fromkeys((*event.reasons, *reasons)))
-        self._throttling = event.replace(until=None, reasons=more)
+        self._throttling = event.replace(until=None, reasons=more, severity="")  # as bad as the worst of them
         return [] if more == event.reasons else [self._throttling]
 
     def _compare_processes(self, gpu: Gpu, time: float, ended: dict[float, _Ended]) -> list[Event]:
         present = {process.pid: process for process in gpu.all_processes() if process.pid is not None}
         first = self._held is None
         held = self._held = {} if self._held is None else self._held
-        gone_pids = {pid for pid, one in held.items() if pid not in present or one.is_other(present[pid], time)}
+        elapsed, self._listed = time - self._listed, time
+        gone_pids = [
+            pid for pid, one in held.items() if pid not in present or is_another(one.process, present[pid], elapsed)
+        ]
         for pid in sorted(gone_pids):
             gone = held.pop(pid)
             end = ended.setdefault(pid, _Ended(gone.process))
@@ -204,7 +229,7 @@ class _WatchedGpu:
         found = []
         for pid, process in present.items():
             if pid not in held:
-                held[pid] = _Held(process, time)
+                held[pid] = _Held(process)
                 if not first:
                     found.append(self.event(time, "process-start", process=process))
             held[pid].add(process, gpu, time)
@@ -224,10 +249,6 @@ def _joined(events: list[Event]) -> list[Event]:
             started[event.process.pid] = len(kept)
         kept.append(event)
     return kept
-
-
-def _started(process: Process, time: float) -> float | None:
-    return None if process.running_time is None else time - process.running_time
 
 
 _LEAP = 5.0  # seconds by which wall clock and monotonic clock must part to be worth an event

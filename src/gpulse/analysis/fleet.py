@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ..model.catalog import slice_share
+from ..model.condition import DOWN
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
 from ..value import Value, fresh
 from .concerns import concerns, cost
 from .diagnosis.running import EVERY, LiveDiagnosis
+from .readings import UNLISTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from ..model.catalog import Gpu, Process
     from ..model.verdict import Concern
 
-_CONTEXT = 256 << 20  # bytes; less is the driver's own and not a program's
-_DOWN = ("lost", "timeout")
 _JUDGED = 25.0  # machines judged per second, at most: one costs 2 ms, so that 1,000 cost 5 % of a core
 
 
@@ -39,7 +39,7 @@ class Funnel:
         self.power: float | None = None
         for gpu in gpus:
             self.total += 1
-            self.down += gpu.state in _DOWN
+            self.down += gpu.state in DOWN
             self.allocated += is_allocated(gpu)
             self.known += gpu.utilization is not None
             self.active += (gpu.utilization or 0.0) / 100
@@ -72,9 +72,9 @@ def sm_share(gpu: Gpu) -> float | None:
 
 def is_allocated(gpu: Gpu) -> bool:
     """Return whether a GPU is held: by a batch job or a process, or memory is in use where processes are not listed."""
-    if gpu.job or any(True for _ in gpu.all_processes()):
+    if gpu.job or any(process.type != "G" for process in gpu.all_processes()):  # one that only draws holds nothing
         return True
-    return "processes" in gpu.gaps and (gpu.memory_used or 0.0) > _CONTEXT
+    return "processes" in gpu.gaps and (gpu.memory_used or 0.0) > UNLISTED
 
 
 def free_gpus(host: HostReport, memory: float = 0.0) -> list[Gpu]:

@@ -7,9 +7,10 @@ from array import array
 from collections import deque
 
 from ..model.catalog import SUMMARY
+from ..model.condition import DOWN
 from ..value import Value, fresh
-from .energy import Cost
-from .fleet import sm_share
+from .energy import Cost, sum_known
+from .fleet import is_allocated, job_of, sm_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,20 +41,15 @@ class UsageRecord(Value):
 
     def add(self, seconds: float, busy: float | None, watts: float | None) -> None:
         """Add GPU seconds; `busy` is a share (0-1), None where it is not known."""
-        self.seconds += seconds
-        if busy is not None:
-            self.judged += seconds
-            self.busy += seconds * busy
-        if watts is not None:
-            self.joules = (self.joules or 0.0) + seconds * watts
+        judged = 0.0 if busy is None else seconds
+        self.merge(UsageRecord(seconds, judged, judged * (busy or 0.0), None if watts is None else seconds * watts))
 
     def merge(self, other: UsageRecord) -> None:
         """Add all of another record."""
         self.seconds += other.seconds
         self.judged += other.judged
         self.busy += other.busy
-        if other.joules is not None:
-            self.joules = (self.joules or 0.0) + other.joules
+        self.joules = sum_known((self.joules, other.joules))
 
 
 class FleetUsage:
@@ -74,9 +70,14 @@ class FleetUsage:
         return found
 
     def add(self, at: float, seconds: float, hosts: Iterable[HostReport]) -> None:
-        """Count the last seconds of some machines; a GPU that several owners hold is shared evenly."""
+        """Count the last seconds of some machines; a GPU that several owners hold is shared evenly.
+
+        A GPU that does not respond is left out: nobody knows who held it.
+        """
         for host in hosts:
             for gpu in host.gpus:
+                if gpu.state in DOWN:
+                    continue
                 busy = None if gpu.utilization is None else gpu.utilization / 100
                 holders = owners_of(gpu) or [None]
                 for owner in holders:
@@ -108,9 +109,10 @@ class FleetUsage:
 
 def owners_of(gpu: Gpu) -> list[Owner | None]:
     """Return who holds a GPU, each user and job once; a holder whose user nobody knows is ("", "")."""
-    return list(
-        dict.fromkeys((one.user or "", one.job or one.pod or one.container or "") for one in gpu.all_processes())
-    )
+    holders = [one for one in gpu.all_processes() if one.type != "G"]
+    if not holders and is_allocated(gpu):
+        return [(gpu.job_user or "", gpu.job or "")]
+    return list(dict.fromkeys((one.user or "", job_of(one) or "") for one in holders))
 
 
 def day_text(at: float) -> str:

@@ -10,12 +10,12 @@ from math import ceil
 from ..errors import NoFreeGpu, UsageError
 from ..model.catalog import USERS, free_memory
 from ..model.codec import printable
-from ..model.condition import of_event, xid_of
+from ..model.condition import DOWN, of_event, xid_of
 from ..model.select import Wanted, choose_gpus, granted, selectors
 from ..store.claims import claimed
 from ..units import size_text
 from ..value import Value
-from .readings import number_of
+from .readings import UNLISTED, number_of, unlisted_memory
 from .turns import Slot
 
 TYPE_CHECKING = False
@@ -37,8 +37,6 @@ WANTED = Wanted(
 WINDOW = 2.0
 INTERVAL = 0.2
 _MOST_SAMPLES = 50
-_UNLISTED = 256 << 20  # bytes no process accounts for that may be the driver's; an empty context on an H200 is 520 MiB
-_SILENT = ("lost", "timeout")
 _GIB = 1 << 30
 _told = partial(printable, most=80)  # of texts that others chose
 _COUNTED = ("amd", "intel")  # vendors whose variables can name a GPU by its ordinal
@@ -245,7 +243,7 @@ def _impossible(candidate: _Candidate, asked: Requirement) -> str:
 def _broken(candidate: _Candidate) -> str:
     """Return why no program could or should run there, regardless of its users."""
     gpu, whole = candidate.gpu, candidate.whole
-    if whole.state in _SILENT and (condition := of_event(whole.state)) is not None:
+    if whole.state in DOWN and (condition := of_event(whole.state)) is not None:
         return f"it is {condition.title}"
     if gpu.mig_mode and not gpu.instances:
         return "MIG mode is on and it has no instances"
@@ -299,8 +297,8 @@ def _memory_in_use(candidate: _Candidate) -> str:
             reason == "unsupported" or (reason == "denied" and gpu.vendor == "intel")
         ) and "processes" not in candidate.whole.gaps
         return "" if known else "its memory cannot be read"
-    unlisted = gpu.memory_used - sum(process.memory_used or 0 for process in gpu.processes)
-    return f"{size_text(unlisted)} held by processes you cannot see" if unlisted > _UNLISTED else ""
+    unlisted = unlisted_memory(gpu)
+    return f"{size_text(unlisted)} held by processes you cannot see" if unlisted > UNLISTED else ""
 
 
 def _held(processes: Sequence[Process]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..value import Value, fresh
+from .readings import HIDDEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from ..model.verdict import Diagnosis, Verdict
 
 _MOST_OTHERS = 64  # processes of others that are kept by name
-_HIDDEN = 300 << 20  # bytes in use on a GPU without listed processes, from which somebody is hidden
 
 
 class OtherProcess(Value):
@@ -200,7 +200,7 @@ def tells_processes(gpu: Gpu) -> bool:
     """Tell whether a sample shows which processes are on a GPU: they were read, and memory in use is not that of hidden ones."""
     if gpu.state != "ok" or any("processes" in part.gaps for part in (gpu, *gpu.instances)):
         return False
-    return any(True for _ in gpu.all_processes()) or (gpu.memory_used or 0.0) < _HIDDEN
+    return any(True for _ in gpu.all_processes()) or (gpu.memory_used or 0.0) < HIDDEN
 
 
 def own_memory(gpu: Gpu, own: Collection[int] | None) -> float | None:

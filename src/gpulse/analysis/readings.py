@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal, TypeAlias
 
-    from ..model.catalog import Gpu, Server
+    from ..model.catalog import Gpu, Process, Server
 
     Activity: TypeAlias = Literal["serving", "idle", "stuck", "silent", "unknown"]
 
@@ -37,6 +37,26 @@ def below_maximum(gpu: Gpu) -> dict[str, float]:
         if isinstance(now, (int, float)) and isinstance(most, (int, float)) and now < most:
             found |= {key: now, f"{key}_max": most}
     return found
+
+
+UNLISTED = (
+    256 << 20
+)  # bytes that no listed process holds and that may be the driver's; an empty context on an H200 is 520 MiB
+HIDDEN = 300 << 20  # bytes in use that show a program where processes cannot be listed
+
+
+def unlisted_memory(gpu: Gpu) -> float:
+    """Return the bytes in use that no listed process holds."""
+    return (gpu.memory_used or 0.0) - sum(process.memory_used or 0.0 for process in gpu.processes)
+
+
+_SLACK = 5.0  # seconds by which a process may seem younger than it is
+
+
+def is_another(old: Process, new: Process, elapsed: float) -> bool:
+    """Tell whether a PID was given to another process in the `elapsed` seconds between two samples of it."""
+    before, after = old.running_time, new.running_time
+    return before is not None and after is not None and after < max(before, elapsed) - _SLACK
 
 
 STUCK_AFTER = 60.0  # seconds with requests and without a single token: longer than any prompt takes

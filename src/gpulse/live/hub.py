@@ -9,8 +9,8 @@ from functools import partial
 from ..analysis.diagnosis.running import LiveDiagnosis
 from ..analysis.events import ClockWatch, EventDetector
 from ..model.catalog import EVIDENCE
+from ..model.condition import DOWN
 from ..model.select import EVERYTHING, Wanted
-from ..present.exposition import DOWN
 from ..present.program import running_text
 from ..present.verdicts import QUIET, verdict_event, verdict_row
 from ..sampling.bus import Bus

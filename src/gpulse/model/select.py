@@ -158,7 +158,7 @@ def _positions(gpus: Sequence[Gpu], word: str) -> list[int]:
         found = [position for position, gpu in enumerate(gpus) if gpu.index is not None and low <= gpu.index <= high]
         if found and len(found) == high - low + 1:
             return found
-    if found := [position for position, gpu in enumerate(gpus) if _is_called(gpu, word)]:
+    if found := [position for position, gpu in enumerate(gpus) if is_called(gpu, word, least=5)]:
         if len(found) == 1:
             return found
         raise UnknownGpu(f"{word!r} matches {len(found)} GPUs;", "give more of the UUID.")
@@ -167,12 +167,11 @@ def _positions(gpus: Sequence[Gpu], word: str) -> list[int]:
     raise UnknownGpu(f"unknown GPU {word!r}{hint}", f"this machine has {have or 'none'}.")
 
 
-def _is_called(gpu: Gpu, word: str) -> bool:
-    lowered = word.lower()
-    if not lowered:
-        return False
-    if (gpu.uuid or "").lower().startswith(lowered) or (gpu.uuid or "").lower().startswith(f"gpu-{lowered}"):
-        return len(lowered) > 4 or lowered == (gpu.uuid or "").lower()
+def is_called(gpu: Gpu, word: str, least: int = 1) -> bool:
+    """Tell whether a word means a GPU by `least` characters of its UUID or more, or by its PCI address."""
+    lowered, uuid = word.lower(), (gpu.uuid or "").lower()
+    if lowered and uuid.startswith((lowered, f"gpu-{lowered}")):
+        return len(lowered) >= least or lowered == uuid
     return ":" in lowered and short_bus_id(gpu.pci_bus_id or "") == short_bus_id(lowered)
 
 

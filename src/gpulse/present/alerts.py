@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.event import owner_of
-from ..units import duration_text
+from ..units import count_text, duration_text
 from .cells import moment_text, value_text, xid_remedy, zone_text
-from .events import ended_text, event_text
+from .events import amount_text, ended_text, event_text, metric_of
 from .figures import advice_text
 from .text import clean
 from .words import gpus_text
@@ -118,9 +117,10 @@ def notice_lines(notice: Notice, link: str = "") -> list[str]:
     if not notice.ends and (todo := alert_advice(alerts[0].event)):
         lines.append(f"What to do: {todo}")
     if notice.ends and notice.active:
-        lines.append(f"{notice.active} other alert{'s' if notice.active > 1 else ''} of this rule still active.")
+        lines.append(f"{count_text(notice.active, 'other alert')} of this rule still active.")
     if notice.held:
-        lines.append(f"{notice.held} alerts before this one were not sent: too many messages in an hour.")
+        before = f"{count_text(notice.held, 'alert')} before this one {'was' if notice.held == 1 else 'were'}"
+        lines.append(f"{before} not sent: too many messages in an hour.")
     if notice.last:
         lines.append("This is the last message for now: too many in an hour. See `gpulse alerts list`.")
     if link:
@@ -134,14 +134,13 @@ def alert_facts(alert: Transition) -> list[tuple[str, str]]:
     found = [("user", owner_of(event))]
     if process is not None:
         found += [(key, str(process.get(key) or "")) for key in ("job", "container")]
-    if (value := _value(event)) is not None:
-        found.append(("value", value))
+    metric = metric_of(event)
+    if metric is not None and isinstance(value := event.values.get(metric.key, event.value), (int, float)):
+        found.append(("value", value_text(metric, value)))
     limits = [(side, limit) for side in ("above", "below") if isinstance(limit := event.values.get(side), (int, float))]
-    found += [("limit", f"{side} {_amount(event, limit)}") for side, limit in limits]
+    found += [("limit", f"{side} {amount_text(event, limit)}") for side, limit in limits]
     if not alert.once:
-        idle = event.values.get("idle")
-        since = event.time - idle if isinstance(idle, (int, float)) and event.alert == "fire" else event.time
-        name = "since" if event.alert == "fire" else "ended"
+        name, since = ("since", alert.since) if event.alert == "fire" else ("ended", event.time)
         found.append((name, f"{moment_text(since)} {zone_text(since)}"))
     if isinstance(full := event.values.get("full_in_low"), (int, float)) and event.alert == "fire":
         found.append(("memory full in", duration_text(full)))
@@ -166,20 +165,3 @@ def alert_link(alert: Transition, link: str) -> str:
     start, end = alert.time - _AROUND, alert.time + _AROUND
     gpus = f"&gpus={','.join(uuid[:12] for uuid in alert.event.uuids)}" if alert.event.uuids else ""
     return f"{link}#/timelines?from={start:.0f}&to={end:.0f}{gpus}"
-
-
-def _metric(event: Event) -> str:
-    """Return the key of the metric that an alert measures; empty where its value is none."""
-    named = str(event.values.get("metric", ""))
-    return named or next((key for key in event.values if key in GPU_METRICS), "")
-
-
-def _value(event: Event) -> str | None:
-    key = _metric(event)
-    value = event.values.get(key, event.value)
-    return _amount(event, value) if key and isinstance(value, (int, float)) else None
-
-
-def _amount(event: Event, value: float) -> str:
-    metric = (GPU_METRICS if event.gpus else HOST_METRICS).get(_metric(event))
-    return f"{value:g}" if metric is None else value_text(metric, value)

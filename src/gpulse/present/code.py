@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..analysis.own_lines import library_of
 from .figures import ADVICE
 from .line import Line
 from .text import clean
@@ -159,9 +160,6 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.1f}"
 
 
-_LIBRARIES = ("/site-packages/", "/dist-packages/")
-
-
 def stack_lines(stacks: Sequence[Stack], most: int | None = None) -> list[Line]:
     """Return the threads of one process; threads with the same stack are told once. `most` is the number of frames to show of each."""
     lines = []
@@ -178,25 +176,16 @@ def stack_lines(stacks: Sequence[Stack], most: int | None = None) -> list[Line]:
 
 def frame_line(frame: Frame) -> Line:
     """Return one frame: the function, and where it is; the user's own code stands out."""
-    own = not is_library(frame.file)
+    own = bool(frame.file) and library_of(frame.file) is None
     place = f" {frame_place(frame)}" if frame.file else ""
     return Line().add(clean(frame.function or "?"), "accent" if own else "").add(place, "" if own else "label")
 
 
 def frame_place(frame: Frame) -> str:
     """Return the file and line of a frame; a file of a library begins with the name of its package."""
-    file = clean(frame.file)
-    for folder in (*_LIBRARIES, "/lib/python3"):
-        _, found, after = file.rpartition(folder)
-        if found:
-            file = after.partition("/")[2] or after if folder.endswith("python3") else after
-            break
+    library = library_of(frame.file)
+    file = clean(frame.file if library is None else library.path)
     return f"{file}:{frame.line}" if frame.line else file
-
-
-def is_library(file: str) -> bool:
-    """Tell whether a file belongs to Python or an installed package, and not to the program itself."""
-    return any(folder in file for folder in (*_LIBRARIES, "/lib/python3", ".so")) or file.startswith("<frozen")
 
 
 def plain_stacks(stacks: Iterable[Stack]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..model.condition import CONDITIONS
-from ..units import duration_text
+from ..units import count_text, duration_text
 from .events import event_text
 from .line import Line
 from .text import clean, fit, width
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..model.verdict import Concern
     from .theme import Theme
 
-_MARKS = {"critical": ("■", "X"), "warn": ("▲", "!")}
+MARKS = {"critical": ("■", "X"), "warn": ("▲", "!"), "good": ("●", "+"), "label": ("○", "-")}  # by style
 WORTH = 60.0  # seconds of GPU time from which a loss is told
 
 
@@ -65,13 +65,9 @@ def facts(concern: Concern) -> list[str]:
 
 def summary(found: Sequence[Concern]) -> str:
     """Return how much is wrong, in a few words: "2 critical, 1 warning"."""
-    counts = [
-        (sum(one.severity == level for one in found), word)
-        for level, word in (("critical", "critical"), ("warn", "warning"))
-    ]
-    return ", ".join(
-        f"{count} {word}{'s' if count > 1 and word == 'warning' else ''}" for count, word in counts if count
-    )
+    critical, warnings = (sum(one.severity == level for one in found) for level in ("critical", "warn"))
+    told = [f"{critical} critical"] if critical else []
+    return ", ".join([*told, count_text(warnings, "warning")] if warnings else told)
 
 
 def concern_lines(found: Iterable[Concern], theme: Theme, columns: int) -> list[Line]:
@@ -81,7 +77,7 @@ def concern_lines(found: Iterable[Concern], theme: Theme, columns: int) -> list[
     places = max(5, min(max((width(where) for _, where, _, _ in rows), default=0), columns - titles - 4))
     lines = []
     for severity, where, title, told in rows:
-        line = Line().add(f"{theme.glyph(*_MARKS.get(severity, ('·', '-')))} ", severity).add(where, "title", places)
+        line = Line().add(f"{theme.glyph(*MARKS[severity])} ", severity).add(where, "title", places)
         line.add("  ").add(fit(title, max(0, columns - line.width)), "", titles if told else None)
         room = columns - line.width - 2
         lines.append(line.add("  ").add(fit(told, room), "label") if told and room > 8 else line)
@@ -90,7 +86,7 @@ def concern_lines(found: Iterable[Concern], theme: Theme, columns: int) -> list[
 
 def concern_line(concern: Concern, theme: Theme, columns: int, host: str = "") -> Line:
     """Return one concern as a line of at most `columns`: mark, machine, place, title, facts."""
-    line = Line().add(f"{theme.glyph(*_MARKS.get(concern.severity, ('·', '-')))} ", concern.severity)
+    line = Line().add(f"{theme.glyph(*MARKS[concern.severity])} ", concern.severity)
     line.add(f"{host} {place(concern)}".strip(), "title").add("  ").add(_title(concern))
     told = " · ".join(facts(concern))
     return line.add(fit(f"  {told}", max(0, columns - line.width)), "label") if told else line

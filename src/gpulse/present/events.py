@@ -6,7 +6,7 @@ import time
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
 from ..model.condition import LASTING, of_event, of_verdict, xid_of
-from ..units import duration_text, size_text
+from ..units import count_text, duration_text, size_text
 from .cells import moment_text, rate_text, seconds_text, severity_style, throttle_words, value_text, xid_text
 from .text import Untrusted, clean, fit
 from .words import gpus_text, link_text
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Parts: TypeAlias = "tuple[str, ...]"
 
+_LONG = 600  # seconds
 _STUCK = 300  # characters of a sentence about where a program is stuck; `values` have all of it
 
 
@@ -129,6 +130,12 @@ def _number(event: Event, key: str = "") -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
+def _idle(event: Event) -> str:
+    """Return for how long; a long time in whole minutes, so that the text of an alert does not change with each sample."""
+    idle = _number(event, "idle")
+    return duration_text(idle if idle < _LONG else idle // 60 * 60)
+
+
 def _where(event: Event) -> str:
     """Return what a GPU is called, or a MIG instance, whose name comes from the driver."""
     return Untrusted(event.note) if event.note else gpus_text(event.gpus)
@@ -163,29 +170,32 @@ def _server(event: Event) -> Parts:
     return ("model server ", Untrusted(name), f" on {gpus_text(event.gpus)}" if event.gpus else "")
 
 
-def _metric_of(event: Event) -> Metric | None:
-    return (GPU_METRICS if event.gpus else HOST_METRICS).get(str(event.values.get("metric", "")))
+def metric_of(event: Event) -> Metric | None:
+    """Return the metric that an event measures; None where its value is that of none."""
+    key = str(event.values.get("metric") or next((key for key in event.values if key in GPU_METRICS), ""))
+    return (GPU_METRICS if event.gpus else HOST_METRICS).get(key)
+
+
+def amount_text(event: Event, value: float | None) -> str:
+    """Return a value or a limit of what an event measures, with its unit."""
+    metric = metric_of(event)
+    return f"{value or 0.0:g}" if metric is None else value_text(metric, value)
 
 
 def _measured(event: Event) -> Parts:
     """Return what a rule of the user's measures: GPU 3: Temperature."""
-    metric, key = _metric_of(event), str(event.values.get("metric", ""))
+    metric, key = metric_of(event), str(event.values.get("metric", ""))
     title = Untrusted(key or "a metric") if metric is None else metric.title
     return (_where(event) if event.gpus else "host", ": ", title)
 
 
-def _measure(event: Event, value: float | None) -> str:
-    metric = _metric_of(event)
-    return f"{value or 0.0:g}" if metric is None else value_text(metric, value)
-
-
 def _limit(event: Event) -> str:
     side = "above" if "above" in event.values else "below"
-    return f", {side} {_measure(event, _number(event, side))}"
+    return f", {side} {amount_text(event, _number(event, side))}"
 
 
 def _errors_title(event: Event) -> str:
-    metric = GPU_METRICS.get(str(event.values.get("metric", "")))
+    metric = metric_of(event)
     return "link errors" if metric is None else metric.title
 
 
@@ -195,7 +205,7 @@ def _why(event: Event) -> Parts:
 
 
 def _slower(event: Event) -> str:
-    metric = GPU_METRICS.get(str(event.values.get("metric", "")))
+    metric = metric_of(event)
     if metric is None:
         return " is slower than the other GPUs of its model"
     own, others = value_text(metric, event.value), value_text(metric, _number(event, "peers"))
@@ -219,7 +229,8 @@ def _stuck(event: Event) -> Parts:
 def _lost_samples(event: Event) -> Parts:
     if event.note:
         return ("a sample could not be kept: ", Untrusted(event.note))
-    return (f"{_number(event):.0f} samples were lost while the disk was full",)
+    lost = _number(event)
+    return (f"{count_text(lost, 'sample')} {'was' if lost == 1 else 'were'} lost while the disk was full",)
 
 
 def _damage(event: Event) -> str:
@@ -245,7 +256,8 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "owner": lambda event: (" of ", Untrusted(str(user))) if (user := event.values.get("user")) else (),
     "server": _server,
     "number": lambda event: f"{_number(event):.0f}",
-    "plural": lambda event: "" if event.value == 1 else "s",
+    "memory errors": lambda event: count_text(_number(event), "new uncorrected memory error"),
+    "requests": lambda event: count_text(_number(event), "request"),
     "duration": lambda event: duration_text(_number(event)),
     "latency": lambda event: seconds_text(_number(event)),
     "rate": lambda event: rate_text(_number(event)),
@@ -253,7 +265,7 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "growth": lambda event: size_text(60 * _number(event)),
     "above": lambda event: f"{_number(event, 'above'):.0f}",
     "before": lambda event: f"{_number(event, 'before'):.0f}",
-    "idle": lambda event: duration_text(_number(event, "idle")),
+    "idle": _idle,
     "seconds": lambda event: duration_text(_number(event, "seconds")),
     "lasted": lambda event: duration_text(max(1.0, 0.0 if event.until is None else event.until - event.time)),
     "code": lambda event: f", XID {event.value:.0f}" if event.value is not None else "",
@@ -273,7 +285,7 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "why": _why,
     "slower": _slower,
     "measured": _measured,
-    "measure": lambda event: _measure(event, event.value),
+    "measure": lambda event: amount_text(event, event.value),
     "limit": _limit,
     "verdict": _verdict,
     "stuck": _stuck,
@@ -292,7 +304,7 @@ _SENTENCES = {
     "lost": "{gpus} is lost (fell off the bus{code})",
     "timeout": "{gpus} is not responding",
     "xid": "{gpus} reported {xid}{times}{remedy}",
-    "memory-errors": "{gpus}: {number} new uncorrected memory error{plural}",
+    "memory-errors": "{gpus}: {memory errors}",
     "out-of-memory": "{process} ended on {gpus}, probably out of memory{held}",
     "throttled": "{gpus} throttled: {reasons}",
     "hot": "{heated} is at {number} °C (limit {above} °C)",
@@ -314,7 +326,7 @@ _SENTENCES = {
     "reclaim-ended": "gpulse reclaim, run by {by}, sent SIGTERM: {holding}",
     "stalled": "{process} has not used {gpus} for {idle}{stuck}",
     "serving-stuck": "{server} is stuck: it has requests and has made no token for {duration}",
-    "serving-queue-long": "{server} has {number} requests waiting",
+    "serving-queue-long": "{server} has {requests} waiting",
     "serving-slow": "{server} needs {latency} to the first token (p95)",
     "serving-errors": "{server} fails {rate} requests per second",
     "threshold": "{measured} is {measure}{limit}",
@@ -363,7 +375,7 @@ _CLEARED = {
     "allocation-unused": "{gpus} is no longer held by {job} without being used",
     "stalled": "{process} uses {gpus} again",
     "serving-stuck": "{server} makes tokens again",
-    "serving-queue-long": "{server} has only {number} requests waiting",
+    "serving-queue-long": "{server} has only {requests} waiting",
     "serving-slow": "{server} answers in time again",
     "serving-errors": "{server} no longer fails requests",
     "process-end": "{process}{others} ended on {gpus}{ran}{peak}",

@@ -6,6 +6,7 @@ A missing value is an absent series; a share becomes a ratio, a clock hertz, a c
 from __future__ import annotations
 
 from ..model.catalog import GPU_METRICS, HOST_METRICS
+from ..model.condition import DOWN
 from ..model.metric import Flag, Number
 from ..value import Value
 from .text import clean
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     Type: TypeAlias = Literal["gauge", "counter", "info"]
 
-DOWN = ("lost", "timeout")  # states in which a GPU has nothing to say; one that sleeps is well
 _INHERITED = ("vendor", "architecture", "pci_bus_id", "driver_version")
 _TEXT_TYPES = {"gauge": "gauge", "counter": "counter", "info": "gauge"}
 

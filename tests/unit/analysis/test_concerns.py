@@ -184,3 +184,11 @@ def test_the_machine_has_concerns_without_a_gpu() -> None:
     alert = Transition(Event(START, "port-flaps", value=3, note="mlx5_0", rule="port_flaps", alert="fire"))
     (found,) = concerns(Diagnosis(end=END), [alert])
     assert (found.gpus, found.uuids, found.key) == ((), (), "port_flaps")
+
+
+def test_the_alert_of_a_server_and_the_verdicts_of_its_gpus_are_one_concern() -> None:
+    stuck = [verdict("serving_stuck", at, processes=[Holder(100 + at)]) for at in (6, 7)]
+    event = Event(START, "serving-stuck", ("6", "7"), uuids=("GPU-6", "GPU-7"), rule="serving_stuck", alert="fire")
+    (found,) = concerns(judged(*stuck), [Transition(event)])
+    assert (found.gpus, found.alerts, found.key) == (("6", "7"), (Transition(event).id,), "serving_stuck")
+    assert len(concerns(judged(*stuck), [Transition(event.replace(gpus=("7",), uuids=("GPU-7",)))])) == 2

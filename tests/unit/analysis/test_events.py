@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.events import EventDetector
+from gpulse.analysis.events import ClockWatch, EventDetector
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.condition import KINDS
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
+from gpulse.sampling.clock import ManualClock
 from tests.unit.snapshots import snapshots
 
 if TYPE_CHECKING:
@@ -85,9 +86,14 @@ def test_processes_of_a_lost_gpu_have_not_ended() -> None:
 
 
 def test_a_process_that_ends_on_a_full_gpu_ran_out_of_memory() -> None:
-    held = process(memory_used=78 * GIB)
-    events = watch([gpu(0, held, memory_percent=98.0)], [gpu(0)])
+    samples = [[gpu(0, process(memory_used=size * GIB), memory_percent=98.0)] for size in (70, 78)]
+    events = watch(*samples, [gpu(0)])
     assert [(event.kind, event.value) for event in events] == [("out-of-memory", 78 * GIB)]
+
+
+def test_a_process_that_filled_the_gpu_for_long_and_ends_has_ended() -> None:
+    held = [gpu(0, process(memory_used=78 * GIB), memory_percent=98.0)]
+    assert [event.kind for event in watch(held, held, held, [gpu(0)])] == ["process-end"]
 
 
 def test_a_process_that_ends_after_a_steep_rise_ran_out_of_memory() -> None:
@@ -148,14 +154,46 @@ def test_any_snapshots_can_be_watched(samples: list[Snapshot]) -> None:
 
 @pytest.mark.parametrize(("percent", "kind"), [(97.0, "out-of-memory"), (96.9, "process-end")])
 def test_how_full_a_gpu_must_be_for_a_process_to_have_run_out(percent: float, kind: str) -> None:
-    held = process(memory_used=70 * GIB)
-    assert [event.kind for event in watch([gpu(0, held, memory_percent=percent)], [gpu(0)])] == [kind]
-
-
-@pytest.mark.parametrize(("end", "kind"), [(25 * GIB, "out-of-memory"), (25 * GIB - 1, "process-end")])
-def test_how_steep_a_rise_must_be(end: int, kind: str) -> None:
-    samples = [[gpu(0, process(memory_used=size), memory_percent=30.0)] for size in (5 * GIB, end)]
+    samples = [[gpu(0, process(memory_used=size * GIB), memory_percent=percent)] for size in (69, 70)]
     assert [event.kind for event in watch(*samples, [gpu(0)])] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind"),
+    [
+        ((5, 8, 17), "out-of-memory"),
+        ((5, 8, 16.9), "process-end"),  # less than 15 % of the memory
+        ((5, 5, 30), "process-end"),  # one step: as when a program loads its weights
+        ((5, 8, 17, 17, 17, 17), "out-of-memory"),
+        ((5, 8, 17, 17, 17, 17, 17), "process-end"),  # 4 s ago
+    ],
+)
+def test_how_steep_a_rise_must_be(sizes: tuple[float, ...], kind: str) -> None:
+    samples = [[gpu(0, process(memory_used=size * GIB), memory_percent=30.0)] for size in sizes]
+    assert [event.kind for event in watch(*samples, [gpu(0)])] == [kind]
+
+
+def test_throttling_is_as_bad_as_its_worst_reason() -> None:
+    limited, hot = ("current_limit",), ("current_limit", "hw_thermal_slowdown")
+    (event,) = watch([gpu(throttle_reasons=limited)], [gpu(throttle_reasons=hot)])
+    assert (event.reasons, event.severity) == (hot, "critical")
+
+
+def test_a_pid_used_again_in_a_gap_is_another_process_even_if_it_is_older() -> None:
+    old, new = process(running_time=100.0), process(running_time=3000.0)
+    assert [event.kind for event in watch([gpu(0, old)], [gpu(0, new)], every=7200.0)] == [
+        "process-end",
+        "process-start",
+    ]
+
+
+def test_processes_live_on_when_the_clock_is_set_forward() -> None:
+    clock = ManualClock(1e9)
+    detector = EventDetector(ClockWatch(clock))
+    detector.observe(Snapshot(1e9, (gpu(0, process(running_time=100.0)),)))
+    clock.sleep(1.0)
+    (event,) = detector.observe(Snapshot(1e9 + 3601, (gpu(0, process(running_time=101.0)),)))
+    assert (event.kind, event.value) == ("clock", 3600.0)
 
 
 @pytest.mark.parametrize(("calm", "count"), [(9, 1), (10, 2)])

@@ -8,7 +8,7 @@ import pytest
 
 from gpulse.analysis import fleet_usage
 from gpulse.analysis.fleet import Funnel, unused_grants
-from gpulse.analysis.fleet_usage import UNKNOWN, FleetRing, FleetUsage
+from gpulse.analysis.fleet_usage import UNKNOWN, FleetRing, FleetUsage, owners_of
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
 from gpulse.model.serving import Tariff
@@ -132,3 +132,16 @@ def test_gpus_that_are_given_to_somebody_and_not_used_are_named() -> None:
     assert [(one.name, card.index, who["job"]) for one, card, who in unused_grants(snapshot)] == [
         ("gpu1.lab", 0, "slurm:7")
     ]
+
+
+def test_who_held_a_gpu_that_does_not_respond_is_not_known() -> None:
+    usage = FleetUsage()
+    usage.add(NOON, 3600.0, [host("a", gpu(0, 50.0, ("ada", "")), Gpu({"index": 1, "uuid": "GPU-1"}, state="lost"))])
+    assert [(row["gpu_hours"], row["held_hours"]) for row in usage.rows("host")] == [(1.0, 1.0)]
+
+
+def test_a_process_that_only_draws_holds_no_gpu_and_hidden_ones_do() -> None:
+    screen = Gpu({"index": 0, "utilization": 3.0}, processes=(Process({"pid": 7, "user": "root", "type": "G"}),))
+    hidden = Gpu({"index": 1, "utilization": 90.0, "memory_used": 8 << 30}, {"processes": "denied"})
+    assert (Funnel([screen]).allocated, Funnel([hidden]).allocated) == (0, 1)
+    assert (owners_of(screen), owners_of(hidden)) == ([], [("", "")])

@@ -289,7 +289,7 @@ class Leak(Lasting):
         yield from sample.ended(self._growths)
         shortest = max(60.0, self.value("over")) / _PEAKS
         for holder in sample.holders.present():
-            if holder.held is None:
+            if holder.held is None or not sample.answers(holder.uuid):
                 continue
             key = holder.uuid, holder.pid
             if (growths := self._growths.get(key)) is None:

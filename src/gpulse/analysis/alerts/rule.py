@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
+from ...model.condition import DOWN
 from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
@@ -103,6 +104,11 @@ class RuleInput:
             if known is None or known.pop((holder.uuid, holder.pid), None) is not None:
                 event = holder.event(self.snapshot.time, "process-end", value=holder.most)
                 yield Finding(holder.uuid, None, what=holder.pid, over=True, event=event)
+
+    def answers(self, uuid: str) -> bool:
+        """Tell whether a GPU responds, so that what is known of its processes is of now."""
+        gpu = self.gpus.get(uuid)
+        return gpu is not None and gpu.state not in DOWN
 
     def happened(self, kind: str, uuid: str, gpu: Gpu) -> list[Event]:
         """Return the events of one kind that are about a GPU."""

@@ -6,10 +6,9 @@ from ...model.event import Event
 from ...model.select import Wanted
 from ...model.serving import preallocates
 from ...model.snapshot import Cadence
-from ..events import ClockWatch, EventDetector
-from ..readings import number_of
+from ..events import EventDetector
+from ..readings import is_another, number_of
 from .rule import RuleInput
-from .settings import rules_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from ...model.catalog import Gpu, Process
     from ...model.snapshot import Snapshot
+    from ..events import RecordedClock
     from .rule import AlertRule
     from .transition import Transition
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 class RuleSet:
     """Rules over snapshots in the order of their times. `observe` is for one thread; `active` may be read by any.
 
-    `active` are the alerts that last, oldest first, each with the time at which it fired and how it stands now. `wanted` is what the
-    rules have to be shown. A rule that raises an error is told to `failed`, and the others go on. `explain` is asked for more values
-    of an alert about a program that hangs, when it fires.
+    `active` are the alerts that last, oldest first, each with the time at which it fired and how it stands now, `events` what else
+    happened at the last sample. `wanted` is what the rules have to be shown. A rule that raises an error is told to `failed`, and the
+    others go on. `explain` is asked for more values of an alert about a program that hangs, when it fires. `clock` is that of a live
+    machine.
     """
 
     def __init__(
@@ -37,13 +38,15 @@ class RuleSet:
         rules: Sequence[AlertRule],
         failed: Callable[[str, Exception], None] | None = None,
         explain: Explain | None = None,
+        clock: RecordedClock | None = None,
     ) -> None:
         self._rules = tuple(rules)
         self._failed = failed
         self._explain = explain
         self._time = WatchedTime()
         self._holders = Holders()
-        self._detector = EventDetector()
+        self._detector = EventDetector(clock)
+        self.events: Sequence[Event] = ()
         self._active: dict[tuple[str, str, str], Transition] = {}
         self.active: tuple[Transition, ...] = ()
         self.wanted = Wanted(("uuid", "index", "name"))
@@ -66,9 +69,9 @@ class RuleSet:
     def observe(self, snapshot: Snapshot) -> list[Transition]:
         """Take a sample and return what turned, in the order of the rules."""
         now = self._time.advance(snapshot.time)
-        events = self._detector.observe(snapshot)
-        sample = RuleInput(snapshot, now, self._holders, events, self._detector.links)
-        self._holders.observe(list(sample.gpus.items()), now)
+        self.events = self._detector.observe(snapshot)
+        sample = RuleInput(snapshot, now, self._holders, self.events, self._detector.links)
+        self._holders.observe(list(sample.gpus.items()), now, snapshot.time)
         turned: list[Transition] = []
         for rule in self._rules:
             try:
@@ -182,14 +185,16 @@ class Holders:
 
     def __init__(self) -> None:
         self._holders: dict[tuple[str, float], HolderProcess] = {}
+        self._listed: dict[str, float] = {}  # when each GPU last told its processes, in seconds since 1970
         self.ended: list[HolderProcess] = []
 
-    def observe(self, gpus: Sequence[tuple[str, Gpu]], now: float) -> None:
+    def observe(self, gpus: Sequence[tuple[str, Gpu]], now: float, time: float) -> None:
         """Take a sample at whole GPUs by UUID; afterwards `ended` holds the processes that are found to be gone."""
         self.ended = []
         for uuid, gpu in gpus:
             if gpu.state in ("ok", "asleep") and "processes" not in gpu.gaps:
-                self._compare(uuid, gpu, now)
+                self._compare(uuid, gpu, now, time - self._listed.get(uuid, time))
+                self._listed[uuid] = time
 
     def present(self) -> Iterator[HolderProcess]:
         """Walk the processes that were there at the last sample."""
@@ -200,14 +205,14 @@ class Holders:
         found = [holder for holder in self.present() if holder.gpu is gpu]
         return sorted(found, key=lambda holder: -(holder.held or 0.0))
 
-    def _compare(self, uuid: str, gpu: Gpu, now: float) -> None:
+    def _compare(self, uuid: str, gpu: Gpu, now: float, elapsed: float) -> None:
         parts = (gpu, *gpu.instances)
         there = {
             process.pid: (part, process) for part in parts for process in part.processes if process.pid is not None
         }
         for pid, (part, process) in there.items():
             old = self._holders.get((uuid, pid))
-            if old is not None and not _another(old.process, process):
+            if old is not None and not is_another(old.process, process, elapsed):
                 old.see(gpu, part, process, now)
                 continue
             if old is not None:
@@ -218,12 +223,6 @@ class Holders:
                 holder.missed += 1
                 if holder.missed >= _GONE:
                     self.ended.append(self._holders.pop(key))
-
-
-def _another(old: Process, new: Process) -> bool:
-    """Tell whether a PID has been given to another process."""
-    before, after = old.running_time, new.running_time
-    return before is not None and after is not None and after < before - 1
 
 
 _LONG = 60.0  # seconds between the first two samples that are a hole
@@ -242,19 +241,3 @@ class WatchedTime:
         """Take the time of a sample, in seconds since 1970, and return the seconds watched until it."""
         self.now += self._cadence.next(time)[0]
         return self.now
-
-
-class MachineWatch:
-    """Events and alerts of one machine, for a history that nobody is told of. `alerts` is the [alerts] table of the settings.
-
-    Raises ConfigError when the table is wrong. For one thread.
-    """
-
-    def __init__(self, alerts: Mapping[str, Any]) -> None:
-        self._detector = EventDetector(ClockWatch())
-        self._rules = RuleSet(rules_from(alerts))
-
-    def observe(self, snapshot: Snapshot) -> list[Event]:
-        """Return what happened since the snapshot before."""
-        turned = self._rules.observe(snapshot)
-        return [*self._detector.observe(snapshot), *(transition.event for transition in turned)]

@@ -7,7 +7,7 @@ from ...model.catalog import GPU_METRICS, HOST_METRICS
 from ...model.condition import named
 from ...model.event import Event
 from ...model.metric import Number
-from ...model.select import Wanted, did_you_mean, metric_named, short_bus_id
+from ...model.select import Wanted, did_you_mean, is_called, metric_named
 from ...units import BYTES, BYTES_PER_SECOND
 from . import faults, work
 from .rule import Finding, Lasting, duration, number, size
@@ -184,9 +184,10 @@ class Threshold(Lasting):
             yield self._finding(sample, "", sample.snapshot.host.get(self._metric.key))
             return
         for uuid, gpu in sample.all():
-            if uuid not in self._chosen:
-                called = (_is_called(one, self._words) for one in (gpu, sample.whole(uuid)))
-                self._chosen[uuid] = not self._words or any(called)
+            if uuid not in self._chosen:  # a number is that of a whole GPU; an instance may be named by its UUID
+                whole, words = sample.whole(uuid), self._words
+                named = any(is_called(one, word) for one in (gpu, whole) for word in words)
+                self._chosen[uuid] = not words or named or any(_is_numbered(whole, word) for word in words)
             if self._chosen[uuid]:
                 yield self._finding(sample, uuid, gpu.get(self._metric.key))
 
@@ -203,15 +204,8 @@ class Threshold(Lasting):
         return Finding(uuid, holds, calm, event=event)
 
 
-def _is_called(gpu: Gpu, words: Sequence[str]) -> bool:
-    for word in words:
-        first, dash, last = word.partition("-")
-        if first.isdecimal() and (not dash or last.isdecimal()):
-            if gpu.index is not None and int(first) <= gpu.index <= int(last if dash else first):
-                return True
-        elif ":" in word:
-            if short_bus_id(gpu.pci_bus_id or "") == short_bus_id(word):
-                return True
-        elif (gpu.uuid or "").lower().startswith((word.lower(), f"gpu-{word.lower()}")):
-            return True
-    return False
+def _is_numbered(gpu: Gpu, word: str) -> bool:
+    first, dash, last = word.partition("-")
+    if gpu.index is None or not first.isdecimal() or (dash and not last.isdecimal()):
+        return False
+    return int(first) <= gpu.index <= int(last or first)

@@ -50,7 +50,10 @@ class Transition(Value):
         """Return the same alert, fired at the same time, with its condition as it was when it last held, and as it is now."""
         fired = self.event
         changes = {"time": fired.time, "rule": fired.rule, "alert": fired.alert, "severity": fired.severity}
-        event = standing.last.replace(**changes, values={**fired.values, **standing.last.values})
+        values = {**fired.values, **standing.last.values}
+        if isinstance(idle := values.get("idle"), (int, float)):  # by then; since, it has lasted on
+            values["idle"] = idle + standing.last.time - fired.time
+        event = standing.last.replace(**changes, values=values)
         return self.replace(event=event, last_true=standing.last.time, repeats=standing.repeats, standing=standing)
 
     @property
@@ -82,6 +85,12 @@ class Transition(Value):
     def time(self) -> float:
         """Seconds since 1970."""
         return self.event.time
+
+    @property
+    def since(self) -> float:
+        """When its condition began: before it fired, where it had to last for a while."""
+        idle = self.values.get("idle")
+        return self.last_true - idle if isinstance(idle, (int, float)) else self.time
 
     @property
     def values(self) -> Mapping[str, float | str]:

@@ -9,8 +9,8 @@ from ...model.select import Wanted
 from ..concerns import BAD
 from ..diagnosis.running import LiveDiagnosis
 from ..diagnosis.window import WANTED
-from ..events import FULL, IDLE_CPU, IDLE_HELD
-from ..readings import STUCK_AFTER, activity, number_of
+from ..events import IDLE_CPU, IDLE_HELD
+from ..readings import STUCK_AFTER, UNLISTED, activity, number_of, unlisted_memory
 from .rule import AlertRule, Finding, Lasting, duration, number, size
 from .transition import Latch
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .rule_set import HolderProcess
     from .transition import Transition
 
-_UNLISTED = 512 << 20  # bytes that no process accounts for and that may be the driver's
 _BUSY = 5.0  # per cent of utilization from which a GPU counts as used by somebody, listed or not
 
 
@@ -59,6 +58,7 @@ class IdleAllocation(Lasting):
                 continue
             serves = any(holder.gpu.uuid in (server.gpus or ()) for server in sample.snapshot.serving)
             idle = False if serves else self._idle(holder)  # a server without traffic is told as that
+            idle = idle if sample.answers(holder.uuid) else None
             holds = holder.held >= self.value("memory") and idle if idle is not None else None
             values: dict[str, float | str] = {"memory_used": holder.held, "pid": holder.process.pid or 0}
             values |= {"user": holder.process.user} if holder.process.user else {}
@@ -117,7 +117,13 @@ class JobFinished(AlertRule):
     settings = {"memory": (size, float(1 << 30)), "for": (duration, 300.0)}
     wanted = Wanted(gpu=("memory_percent",), process=("pid", "name", "user", "memory_used", "running_time"))
 
+    def __init__(self, given: Mapping[str, float] | None = None) -> None:
+        super().__init__(given)
+        self._ran_out: set[str] = set()  # PIDs
+
     def observe(self, sample: RuleInput) -> Iterator[Transition]:
+        told = (event.process for event in sample.events if event.kind == "out-of-memory")
+        self._ran_out.update(f"{process.pid:.0f}" for process in told if process is not None)
         jobs: dict[tuple[str | None, str | None], list[HolderProcess]] = {}
         ended = {holder.pid for holder in sample.holders.ended} - {holder.pid for holder in sample.holders.present()}
         for holder in sample.holders.ended:
@@ -126,16 +132,17 @@ class JobFinished(AlertRule):
                 jobs.setdefault((holder.process.name, holder.process.user), []).append(holder)
         for holders in jobs.values():
             yield self._fire(holders, sample)
+        self._ran_out -= {holder.pid for holder in sample.holders.ended}
 
     def _fire(self, holders: list[HolderProcess], sample: RuleInput) -> Transition:
         first, pids = holders[0], list(dict.fromkeys(holder.pid for holder in holders))
         seconds = max(holder.process.running_time or sample.now - holder.since for holder in holders)
         gpus = tuple(dict.fromkeys(holder.number or "?" for holder in holders))
-        full = any((holder.gpu.memory_percent or 0.0) >= FULL for holder in holders)
+        kind = "process-end" if self._ran_out.isdisjoint(pids) else "out-of-memory"
         held = sum(holder.most for holder in holders)
         values: dict[str, float | str] = {"seconds": seconds, "memory_used": held, "pids": " ".join(pids)}
         values |= {"gpus": ", ".join(gpus), "more": len(pids) - 1}
-        event = first.event(sample.snapshot.time, "out-of-memory" if full else "process-end", value=held, values=values)
+        event = first.event(sample.snapshot.time, kind, value=held, values=values)
         event = event.replace(gpus=gpus, uuids=tuple(dict.fromkeys(holder.uuid for holder in holders)))
         return self.told_once(event, first.pid)
 
@@ -174,8 +181,7 @@ def _in_use(gpu: Gpu, whole: Gpu) -> bool | None:
         return False
     if "processes" in whole.gaps or (gpu.memory_used is None and gpu.utilization is None):
         return None
-    unlisted = (gpu.memory_used or 0.0) - sum(process.memory_used or 0.0 for process in gpu.processes)
-    return unlisted > _UNLISTED or (gpu.utilization or 0.0) >= _BUSY
+    return unlisted_memory(gpu) > UNLISTED or (gpu.utilization or 0.0) >= _BUSY
 
 
 class Stalled(Lasting):
@@ -245,18 +251,25 @@ class _OfServers(Lasting):
         return isinstance(value, (int, float)) and value >= self.value("above")
 
     def _event(self, sample: RuleInput, server: Server, value: object, values: dict[str, float | str]) -> Event:
-        own = set(server.gpus or ())
+        uuids = self._places(server)
         labels = [
             number_of(gpu) or "?"
             for gpu in sample.snapshot.gpus
-            if any(part.uuid in own for part in (gpu, *gpu.instances))
+            if any(part.uuid in uuids for part in (gpu, *gpu.instances))
         ]
         figure = float(value) if isinstance(value, (int, float)) else None
         note = server.model or server.server or ""
-        uuids = server.gpus or ()
         return Event(
             sample.snapshot.time, self.kind, tuple(labels), uuids=uuids, value=figure, values=values, note=note
         )
+
+    def _places(self, server: Server) -> tuple[str, ...]:
+        """Return the GPUs of a server; the one that an active alert is known by comes first and stays, even if it was lost."""
+        active = (uuid for (uuid, what), one in self._watched.items() if what == server.key and one.latch.active)
+        first = next(active, None)
+        if first is None:
+            return server.gpus or ()
+        return tuple(dict.fromkeys((first, *(server.gpus or ())))) if first else ()
 
 
 def _place(event: Event) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.condition import DOWN
 from ...model.verdict import PARTS, WAITS, WORK, Budget, Diagnosis, Verdict
 from .rule import GROUPS, WAIT
 from .rules import BY_KEY, ORDER, RULES
@@ -41,6 +42,8 @@ _EXPLAINS: dict[str, tuple[DiagnosisRule, ...]] = {
 _EXPLAINS |= {"network": (BY_KEY["waiting"],), "unexplained": (_UNKNOWN,), "checkpoint": ()}
 _TOLD = {"launch": 0.35, "copy": 0.25}
 _TOGETHER, _LARGEST = 0.22, 0.12  # of the time: several waits that are told together by the largest of them
+# Seconds of a window that one slow batch or evaluation may fill, and how much larger a wait must be to be told all the same.
+_BRIEF, _RARE = 5.0, 2.0
 _MUCH = 8 << 30  # bytes of growth that make a leak the first thing to tell, however short it was
 _WORTH_TELLING = 0.10  # of the time that a second phase must last
 _COVERS = ("idle", "hang", "orphaned_memory", "not_used")  # leave nothing to say about what the GPU computes
@@ -48,7 +51,6 @@ _CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading", "serving
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
 _EDGE = 1.0  # seconds after the start and before the end of a process in which work is that of starting and ending
-_MUTE = ("lost", "timeout")  # states in which a GPU tells nothing
 _HOLD = 5.0  # seconds after the last work from which a process that stays holds the GPU idle
 
 
@@ -147,13 +149,21 @@ class Workload:
             seconds["starting" if _holding_verdict(hold).key in ("starting", "loading") else "idle"] += hold.seconds
             covered += hold.seconds
         whole = sum(self.gpu.weights)
-        mute = sum(weight for row, weight in zip(self.gpu.rows, self.gpu.weights, strict=True) if row.state in _MUTE)
-        seconds["unread"] += min(mute, max(0.0, whole - covered))
-        seconds["idle"] += max(0.0, whole - covered - mute)
+        rest = max(0.0, whole - covered)
+        mute = min(rest, self._mute_seconds())
+        seconds["unread"] += mute
+        seconds["idle"] += rest - mute
         self._put_edges(seconds)
         total = sum(seconds.values())
         shares = {name: spent / total for name, spent in seconds.items()} if total > 0 else {"unread": 1.0}
         return Budget(whole, shares, estimated)
+
+    def _mute_seconds(self) -> float:
+        """Return for how long nothing tells whether the GPU was idle: all the time where it reports no activity at all."""
+        asleep = all(row.state == "asleep" for row in self.gpu.rows)
+        silent = not asleep and self.whole.busy is None
+        rows = zip(self.gpu.rows, self.gpu.weights, strict=True)
+        return sum(weight for row, weight in rows if silent or row.state in DOWN)
 
     def _put_edges(self, seconds: dict[str, float]) -> None:
         """Count what was computed outside the spans, in starts and at the edges of samples, as computing."""
@@ -220,7 +230,7 @@ def _phase(span: Span) -> Verdict:
     span.worked = any(span.active[span.first : span.end])
     if span.end - span.first < SAMPLES:
         return _first((), span)
-    wait = _largest_wait(span) if span.seconds >= SHORTEST else ""  # one slow batch or evaluation looks like a wait
+    wait = _largest_wait(span)
     verdict = _first((*_EXPLAINS[wait], *_DEVICE_RULES) if wait else _DEVICE_RULES, span)
     if verdict.confidence == "high" and not span.gpu.lists_processes:
         return verdict.replace(confidence="medium")  # who computes, and for whom, was not read
@@ -229,8 +239,10 @@ def _phase(span: Span) -> Verdict:
 
 def _largest_wait(span: Span) -> str:
     """Return the part that the GPU waits for most, empty where that is too little to tell."""
-    parts = span.parts
-    waits = {part: parts.get(part, 0.0) for part in WAITS}
+    if span.seconds < SHORTEST:
+        return ""
+    rare = 1.0 if sum(span.gpu.weights) >= _BRIEF else _RARE
+    waits = {part: span.parts.get(part, 0.0) / rare for part in WAITS}
     largest = max(waits, key=lambda part: waits[part])
     if waits[largest] >= _TOLD.get(largest, WAIT):
         return largest

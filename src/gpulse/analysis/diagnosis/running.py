@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...model.condition import DOWN
 from ...model.snapshot import Cadence
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict, total_budget
 from ...value import Value, fresh
@@ -20,10 +21,15 @@ _SECONDS = 300.0  # of one window
 _SAMPLES = 300  # that a window has at least, where samples are rarer than one a second
 _MOST = 1500  # samples of one window
 _OVERLAP = 8.0  # seconds kept for the next window, so that what happens at its edge is seen
-_SILENT = {
+# Which verdict an event is, where the samples themselves may have been averaged away, and its evidence.
+_EVENTS = {
     "lost": ("lost", "state_lost"),
     "timeout": ("driver_unresponsive", "state_timeout"),
-}  # verdict and evidence by state
+    "xid": ("xid", "xid_last"),
+    "memory-errors": ("memory_errors", "ecc_uncorrected"),
+    "out-of-memory": ("out_of_memory", "process_memory"),
+}
+_SILENT = {state: _EVENTS[state] for state in DOWN}
 _NOTHING = frozenset({"idle", "unknown", "starting", "loading"})
 
 
@@ -70,10 +76,9 @@ class RunningDiagnosis:
     def note(self, events: Iterable[Event]) -> None:
         """Take events that samples may not show: those of a history whose samples have been averaged."""
         for event in events:
-            key = _EVENTS.get(event.kind)
-            if key is not None and not event.rule:
+            if event.kind in _EVENTS and not event.rule:
                 for uuid, label in zip(event.uuids, event.gpus, strict=False):
-                    self._found.setdefault(uuid, _Found()).note(_verdict_of(event, key, uuid, label))
+                    self._found.setdefault(uuid, _Found()).note(_verdict_of(event, uuid, label))
 
     def diagnosis(self) -> Diagnosis:
         """Return what was found until now; more may be added."""
@@ -203,25 +208,14 @@ def _grown(verdict: Verdict) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-# Which verdict an event is, where the samples themselves may have been averaged away.
-_EVENTS = {
-    "lost": "lost",
-    "xid": "xid",
-    "memory-errors": "memory_errors",
-    "timeout": "driver_unresponsive",
-    "out-of-memory": "out_of_memory",
-}
-
-
-def _verdict_of(event: Event, key: str, uuid: str, label: str) -> Verdict:
+def _verdict_of(event: Event, uuid: str, label: str) -> Verdict:
     """Return an event as a verdict, with the evidence the words need."""
     from .rules import BY_KEY
 
+    key, metric = _EVENTS[event.kind]
     until = event.time if event.until is None else event.until
-    seconds = max(0.0, until - event.time)
-    metric = {"lost": "state_lost", "timeout": "state_timeout", "xid": "xid_last", "memory-errors": "ecc_uncorrected"}
-    value = seconds if event.kind in ("lost", "timeout") else event.value
-    numbers = [Evidence(metric.get(event.kind, "process_memory"), value)] if value is not None else []
+    value = max(0.0, until - event.time) if event.kind in DOWN else event.value
+    numbers = [Evidence(metric, value)] if value is not None else []
     kind = "recovered" if event.kind == "timeout" else ""
     process = event.process
     holders = []
@@ -257,6 +251,15 @@ _PASSING = frozenset({"unknown", "starting", "loading"})  # no news
 _MOST_LIVE = 240  # samples per window; faster sampling is thinned to this, since more of them tell no more
 
 
+class _Course(Value):
+    """The verdicts of one GPU over time: the last one, whom it was about, since when it holds, and the one that was told last."""
+
+    key: str = ""
+    pids: frozenset[int | None] = frozenset()
+    since: float = 0.0
+    told: str = "idle"  # a first one is no news
+
+
 class LiveDiagnosis:
     """Adding a snapshot costs the same however long it runs. `latest` is the last judgement and may be read by any thread.
 
@@ -273,9 +276,7 @@ class LiveDiagnosis:
         self._before: float | None = None
         self._down: frozenset[str | None] = frozenset()
         self._changed = 0.0  # when another program began on any GPU
-        self._seen: dict[str, str] = {}
-        self._told: dict[str, str] = {}
-        self._held: dict[str, tuple[str, frozenset[int | None], float]] = {}
+        self._courses: dict[str, _Course] = {}
         self.changes: list[Verdict] = []
 
     def add(self, snapshot: Snapshot) -> bool:
@@ -284,7 +285,8 @@ class LiveDiagnosis:
         time, before = snapshot.time, self._before
         if before is not None and not 0 <= time - before < self._window:  # the clock was set, or the machine slept
             self._builder, self._judged, before = WindowBuilder(), None, None
-            self._seen = {}
+            for course in self._courses.values():
+                course.key = ""
         if before is not None and time - before < 0.9 * self._window / _MOST_LIVE:
             return False
         self._before = time
@@ -292,7 +294,7 @@ class LiveDiagnosis:
         for name in self._builder.changed():  # what the program before did says nothing of this one
             self._builder.cut(name, time)
             self._changed = time
-        down = frozenset(gpu.uuid for gpu in snapshot.gpus if gpu.state in ("lost", "timeout"))
+        down = frozenset(gpu.uuid for gpu in snapshot.gpus if gpu.state in DOWN)
         turned, self._down = down != self._down, down
         if self._judged is None:
             self._judged = time - self._every + _FIRST
@@ -305,32 +307,23 @@ class LiveDiagnosis:
         from .judge import judge  # loads all rules
 
         self._builder.drop_before(time - self._window)
-        self.latest = self._since(judge(self._builder))
-        self.changes = [verdict for verdict in self.latest if self._is_new(verdict)]
+        found = judge(self._builder)
+        self.latest = Diagnosis([self._followed(one) for one in found], found.start, found.end, found.samples)
         return True
 
-    def _since(self, diagnosis: Diagnosis) -> Diagnosis:
-        """Return a diagnosis whose verdicts say since when they hold: as long as judgements agreed and the program stayed."""
-        verdicts = []
-        for verdict in diagnosis:
-            name = verdict.uuid or f"{verdict.index} {verdict.instance}"
-            key, pids, since = self._held.get(name, ("", frozenset(), 0.0))
-            now = frozenset(one.pid for one in verdict.processes)
-            if key != verdict.key or (pids and now and pids.isdisjoint(now)):
-                since = verdict.start
-            self._held[name] = (verdict.key, now, since)
-            verdicts.append(verdict.replace(since=since))
-        return Diagnosis(verdicts, diagnosis.start, diagnosis.end, diagnosis.samples)
-
-    def _is_new(self, verdict: Verdict) -> bool:
-        """Tell whether a verdict that is not unknown has been confirmed and not told before; a first `idle` is no news."""
-        name, key = verdict.uuid or f"{verdict.index}", verdict.key
-        before, self._seen[name] = self._seen.get(name), key
-        told = self._told.get(name, "idle")
-        if key in _PASSING or key != before or key == told:
-            return False
-        self._told[name] = key
-        return True
+    def _followed(self, verdict: Verdict) -> Verdict:
+        """Return a verdict that says since when it holds, and note it in `changes` if it is confirmed and not told yet."""
+        course = self._courses.setdefault(verdict.uuid or f"{verdict.index} {verdict.instance}", _Course())
+        now = frozenset(one.pid for one in verdict.processes)
+        confirmed = course.key == verdict.key
+        if not confirmed or (course.pids and now and course.pids.isdisjoint(now)):
+            course.since = verdict.start
+        course.key, course.pids = verdict.key, now
+        verdict = verdict.replace(since=course.since)
+        if confirmed and verdict.key not in _PASSING and verdict.key != course.told:
+            course.told = verdict.key
+            self.changes.append(verdict)
+        return verdict
 
     def verdict(self, uuid: str | None) -> Verdict | None:
         """Return the last verdict of a GPU or MIG instance, None while there is none."""

@@ -13,6 +13,7 @@ from itertools import pairwise
 from ...model.catalog import DIAGNOSIS, Process
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
+from ..readings import HIDDEN
 from .workload import backfilled
 
 TYPE_CHECKING = False
@@ -32,7 +33,6 @@ PROCESS_KEYS = (
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
 TRACE_STEP = 0.2  # seconds between two values of utilization_trace
-_HELD = 300 << 20  # bytes in use that a program takes for its own where processes are hidden
 _CARRIED = 6.0  # seconds for which a list of processes stands for samples that did not read it
 _COVERED = 0.6  # of a sample's time that a trace must cover to be its utilization
 
@@ -310,7 +310,7 @@ def with_program(holders: Iterable[Process], program: Process, used: float | Non
         if process.pid == program.pid:
             found[at] = Process({**dict(program.items()), **dict(process.items())})
             return found
-    if not found and used is not None and used >= _HELD:
+    if not found and used is not None and used >= HIDDEN:
         return [Process({**dict(program.items()), "memory_used": used})]
     return found
 

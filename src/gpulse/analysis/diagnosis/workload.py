@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 from operator import mul
 
+from ..readings import HIDDEN
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,6 @@ BUSY_SM = 0.5  # per cent of SM activity from which a sample shows work
 _LEAST_SM = 0.08  # per cent; less is not told from nothing however rare samples are
 BUSY_UTILIZATION = 2.0  # per cent of utilization from which a sample shows work
 BUSY_LINK = 0.4e9  # bytes per second over PCIe from which a sample shows work
-_HELD = 300 << 20  # bytes in use that show a holder where processes cannot be listed
 _BRIDGE = 3.0  # seconds without a holder that do not end a workload
 _YOUNG = 30.0  # seconds of running time at which a process may still be starting
 _LONG = 2.0  # seconds without work before or after the rest that count as start-up or end
@@ -87,7 +88,7 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
 def _held(gpu: GpuWindow) -> list[bool]:
     """Tell for each sample whether the GPU was held: by its processes, or by its memory where lists of processes have holes."""
     listed = [bool(processes) for processes in gpu.processes]
-    used = [value is not None and value >= _HELD for value in gpu.columns["memory_used"]]
+    used = [value is not None and value >= HIDDEN for value in gpu.columns["memory_used"]]
     both = sum(a and b for a, b in zip(listed, used, strict=True))
     if any(listed) and 2 * both >= sum(used):
         return listed

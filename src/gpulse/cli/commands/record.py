@@ -131,13 +131,14 @@ def _without_processes(snapshot: Snapshot) -> Snapshot:
 
 def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     """Record this machine's history; raise HistoryBusy if another process already does."""
-    from ...analysis.alerts.rule_set import MachineWatch
+    from ...analysis.alerts import RuleSet, rules_from
     from ...analysis.diagnosis.running import LiveDiagnosis
+    from ...analysis.events import ClockWatch
     from ...present.verdicts import verdict_event
     from ...store.config import config_path, read_config
     from ...store.history import Recorder
 
-    watch = MachineWatch(read_config(config_path(os.environ)).get("alerts", {}))
+    rules = RuleSet(rules_from(read_config(config_path(os.environ)).get("alerts", {})), clock=ClockWatch())
     recorder = Recorder(arguments.history or None)
     sys.stderr.write(f"gpulse: recording the history of this machine to {recorder.path}; press Ctrl-C to stop.\n")
     told: set[str] = set()
@@ -147,7 +148,8 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
             for snapshot in ending.until_told(_samples(sampler, arguments)):
                 live.add(snapshot)
                 changed = [verdict_event(verdict, snapshot.time) for verdict in live.changes]
-                recorder.put(snapshot, [*watch.observe(snapshot), *changed])
+                alerts = [transition.event for transition in rules.observe(snapshot)]
+                recorder.put(snapshot, [*rules.events, *alerts, *changed])
                 for problem in recorder.problems:
                     if problem.message not in told:
                         told.add(problem.message)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from ...model.catalog import GPU_METRICS, THROTTLE_BITS, Gpu
+from ...model.condition import DOWN
 from ...model.metric import Flag, Number
 from ...model.select import Wanted
-from ...present.exposition import DOWN, Family, labels
+from ...present.exposition import Family, labels
 from ...units import BYTES, JOULE, MEGAHERTZ, PERCENT, SECOND, WATT, Unit
 from ...value import Value
 from .families import owners

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...analysis.readings import XidNews
 from ...model.catalog import GPU_METRICS, HOST_METRICS, OWNERS, PROCESS_METRICS, SERVER_METRICS
+from ...model.condition import DOWN
 from ...model.metric import Number
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
 from ...present.exposition import (
-    DOWN,
     Family,
     gpu_identity,
     gpu_labels,

@@ -7,7 +7,7 @@ import threading
 
 from ..._version import __version__
 from ...model.catalog import Gpu
-from ...present.exposition import DOWN
+from ...model.condition import DOWN
 from ...sinks.base import load
 from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
 from .dcgm import health

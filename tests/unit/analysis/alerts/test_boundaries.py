@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.events import EventDetector
-from gpulse.model.snapshot import Snapshot
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, watch
 
 MIB = 1 << 20
@@ -80,20 +78,3 @@ def test_how_long_it_must_be_over(rule: str, patience: int) -> None:
     well: dict[str, Any] = {"temperature": 40, "memory_percent": 40, "throttle_reasons": ()}
     found = watch(book(rule), lambda at: gpu(**(bad if at < 50 else well)), 50 + patience + 5)
     assert [one.time - START for one in found if one.state == "clear"] == [50 + patience]
-
-
-@pytest.mark.parametrize(("percent", "kind"), [(96.99, "process-end"), (97.0, "out-of-memory")])
-def test_a_process_that_ends_on_a_full_gpu_ran_out_of_memory(percent: float, kind: str) -> None:
-    detector, holder = EventDetector(), process(held=10 * GIB)
-    detector.observe(Snapshot(START, (gpu(memory_percent=percent, processes=[holder]),)))
-    (event,) = detector.observe(Snapshot(START + 1, (gpu(memory_percent=1.0),)))
-    assert event.kind == kind
-
-
-@pytest.mark.parametrize(("rise", "kind"), [(25 * GIB - 1, "process-end"), (25 * GIB, "out-of-memory")])
-def test_a_process_that_ends_after_steep_growth_ran_out_of_memory(rise: int, kind: str) -> None:
-    detector = EventDetector()
-    for at, held in enumerate((GIB, GIB + rise)):
-        detector.observe(Snapshot(START + at, (gpu(memory_percent=30.0, processes=[process(held=held)]),)))
-    (event,) = detector.observe(Snapshot(START + 2, (gpu(memory_percent=1.0),)))
-    assert event.kind == kind

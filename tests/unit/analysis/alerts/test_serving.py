@@ -77,3 +77,16 @@ def test_the_alert_of_a_server_that_has_ended_is_over() -> None:
     (cleared,) = watched(book, seconds=300, start=300)
     assert (cleared.state, alert_text(cleared)) == ("clear", "model server m on GPU 1 has ended")
     assert book.active == ()
+
+
+def test_the_alert_of_a_server_stays_one_when_the_first_of_its_gpus_is_lost() -> None:
+    def on(*gpus: str, waiting: float = 70.0) -> Server:
+        return Server({"server": "vllm", "model": "acme/m", "endpoint": "x:1", "gpus": gpus, "waiting": waiting})
+
+    book = RuleSet(rules_from({"enable": ["serving_queue"]}))
+    (first,) = watched(book, on("GPU-0", "GPU-1"), seconds=300)
+    assert watched(book, on("GPU-1"), seconds=600, start=300) == []
+    assert [one.key for one in book.active] == [first.key]
+    (cleared,) = watched(book, on("GPU-1", waiting=1.0), seconds=300, start=900)
+    assert (cleared.state, cleared.key, book.active) == ("clear", first.key, ())
+    assert alert_text(cleared) == "model server m on GPU 1 has only 1 request waiting"

@@ -63,6 +63,15 @@ class TestThreshold:
         found = watch(own(gpu=words, **{"for": 10}), machine, 20)
         assert [(one.uuid, one.gpu) for one in found] == [("GPU-a0", "2"), ("GPU-b0", "0")]
 
+    def test_a_number_means_a_gpu_and_not_an_instance_of_another(self) -> None:
+        def machine(at: float) -> tuple[Gpu, ...]:
+            part = gpu(1, uuid="MIG-1", utilization=99)
+            return gpu(0).replace(instances=(part,)), gpu(1, utilization=99)
+
+        assert [one.uuid for one in watch(own(gpu="1", **{"for": 1}), machine, 5)] == ["GPU-1"]
+        assert [one.uuid for one in watch(own(gpu="0", **{"for": 1}), machine, 5)] == ["MIG-1"]
+        assert [one.uuid for one in watch(own(gpu="MIG-1", **{"for": 1}), machine, 5)] == ["MIG-1"]
+
     def test_the_machine_has_metrics_too(self) -> None:
         rules = book(rule=[{"name": "full", "metric": "host.memory_used", "above": "120GiB", "severity": "critical"}])
         found = rules.observe(Snapshot(START, (gpu(),), Host({"memory_used": 121 * GIB})))

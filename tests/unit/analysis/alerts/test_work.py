@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from gpulse.analysis.concerns import concerns
 from gpulse.model.catalog import Gpu, Process
-from gpulse.present.alerts import alert_text
-from tests.unit.analysis.alerts.machines import GIB, book, gpu, process, turns, watch
+from gpulse.model.verdict import Diagnosis
+from gpulse.present.alerts import alert_facts, alert_text
+from gpulse.present.cells import moment_text, zone_text
+from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, turns, watch
 
 MINUTE = 60.0
 
@@ -34,6 +37,21 @@ class TestIdleAllocation:
     )
     def test_what_is_no_idle_allocation_fires_nothing(self, values: dict[str, Any]) -> None:
         assert watch(book("idle_allocation"), lambda at: self.holds(**values), 3600, 5.0) == []
+
+    def test_time_in_which_the_gpu_does_not_respond_is_not_idle_time(self) -> None:
+        def away(at: float) -> Gpu:
+            return self.holds() if not 600 <= at < 1200 else gpu(state="lost")
+
+        assert turns(watch(book("idle_allocation"), away, 2000)) == [("idle_allocation", "fire", 1501.0)]
+
+    def test_an_alert_says_for_how_long_it_has_lasted_by_now(self) -> None:
+        rules = book("idle_allocation")
+        watch(rules, lambda at: self.holds(), 3 * 3600 + 30)
+        (active,) = rules.active
+        assert alert_text(active).endswith("has been idle for 3h00m")
+        assert active.since == START
+        assert concerns(Diagnosis(), rules.active, START + 10_800)[0].since == START
+        assert dict(alert_facts(active))["since"] == f"{moment_text(START)} {zone_text(START)}"
 
     def test_a_step_every_ten_minutes_is_work(self) -> None:
         assert watch(book("idle_allocation"), lambda at: self.holds(40 if at % 600 < 5 else 0), 7200) == []
@@ -153,13 +171,22 @@ class TestJobFinished:
 
         assert turns(watch(book("job_finished"), leaves, 1000)) == [("job_finished", "fire", 901.0)]
 
-    def test_full_memory_at_the_end_is_said(self) -> None:
+    def test_memory_that_ran_out_is_said(self) -> None:
         def full(at: float) -> Gpu:
-            return gpu(processes=[process(held=99 * GIB)], memory_percent=99) if at < 600 else gpu()
+            return (
+                gpu(processes=[process(held=(90 if at < 597 else 99) * GIB)], memory_percent=99) if at < 600 else gpu()
+            )
 
         found = watch(book("job_finished"), full, 700)
         assert alert_text(found[0]).endswith("probably out of memory: it held 99.0 GiB")
         assert found[0].severity == "warn"
+
+    def test_one_that_ends_on_a_gpu_that_was_full_all_the_time_has_finished(self) -> None:
+        def full(at: float) -> Gpu:
+            return gpu(processes=[process(held=99 * GIB)], memory_percent=99) if at < 600 else gpu()
+
+        (found,) = watch(book("job_finished"), full, 700)
+        assert (found.event.kind, found.severity) == ("process-end", "info")
 
 
 class TestGpuFree:

@@ -41,6 +41,11 @@ def test_two_seconds_tell_no_wait_and_no_idle_time_of_programs_that_were_there_b
     assert found[6].budget.shares.get("idle", 0.0) < 0.05
 
 
+def test_one_dip_in_three_seconds_is_no_wait() -> None:
+    found = diagnose(watched(3.25, 0.25))
+    assert (found[4].key, found[5].key) == ("input_bound_cpu", "healthy")
+
+
 def test_a_job_that_starts_again_after_its_end_is_judged_without_its_start() -> None:
     seen = watched(150.0, 1.0)
     first = diagnose(seen[20:80])[5]

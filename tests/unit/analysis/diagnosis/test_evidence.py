@@ -238,3 +238,15 @@ def test_a_gpu_whose_program_has_ended_is_idle() -> None:
         live.add(one)
     assert live.latest[0].key == "idle"
     assert live.latest[0].processes == ()
+
+
+def test_a_gpu_that_reports_no_activity_is_not_idle_in_its_budget() -> None:
+    silent: dict[str, Any] = dict.fromkeys((*QUIET, "memory_used")) | {"processes": ()}
+    verdict = judged(silent, seconds=20, interval=1.0)
+    assert (verdict.key, verdict.values["kind"]) == ("unknown", "blind")
+    assert verdict.budget is not None
+    assert dict(verdict.budget.shares) == {"unread": 1.0}
+    asleep = judged(silent | {"state": "asleep"}, seconds=20, interval=1.0)
+    assert asleep.key == "idle"
+    assert asleep.budget is not None
+    assert dict(asleep.budget.shares) == {"idle": 1.0}

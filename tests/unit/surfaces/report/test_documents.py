@@ -103,10 +103,12 @@ def test_texts_of_others_stay_between_backticks_in_markdown() -> None:
 
 def test_a_report_says_what_happened() -> None:
     def snapshots() -> list[Snapshot]:
-        full = gpu(0, process(memory_used=138 * GIB), memory_used=138 * GIB, memory_percent=98.6, energy=0.0)
+        def full(held: int) -> Gpu:
+            return gpu(0, process(memory_used=held * GIB), memory_used=138 * GIB, memory_percent=98.6, energy=0.0)
+
         hot = gpu(1, utilization=0.0, sm_active=0.0, throttle_reasons=("hw_thermal_slowdown",))
         ended = gpu(0, memory_used=0.0, energy=7200.0)
-        return [sample(at, full if at < 30 else ended, hot) for at in range(60)]
+        return [sample(at, full(130 if at < 27 else 138) if at < 30 else ended, hot) for at in range(60)]
 
     text = to_markdown(run_document(run_of(snapshots())))
     assert "probably out of memory: it held 138 GiB" in text

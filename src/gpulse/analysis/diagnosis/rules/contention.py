@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...events import IDLE_HELD
 from ..rule import DiagnosisRule, Evidence, Span, Verdict, above, facts
 
 TYPE_CHECKING = False
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 SHARE = 5.0  # per cent of the SM time that a process must use
 _TOGETHER = 0.2  # of the time
 _FULL = 70.0  # per cent of busy time that makes an unmeasured second process matter
-_HELD = 500 << 20
 _CPU = 0.5  # cores
 
 
@@ -45,7 +45,7 @@ def _may_use(track: ProcessSamples, span: Span) -> bool:
     if (span.busy or 0.0) < _FULL:
         return False
     cpu = span.mean_of(track, "cpu_percent")
-    return (cpu or 0.0) / 100.0 >= _CPU and max(track.known("memory_used"), default=0.0) >= _HELD
+    return (cpu or 0.0) / 100.0 >= _CPU and max(track.known("memory_used"), default=0.0) >= IDLE_HELD
 
 
 def _overlap(tracks: list[ProcessSamples], span: Span) -> float:

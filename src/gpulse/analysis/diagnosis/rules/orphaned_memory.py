@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ...events import IDLE_HELD
 from ..rule import DiagnosisRule, Span, Verdict, above, seen
 
-LEAST = 500 << 20
 _SHORTEST = 3.0  # seconds; activity is a difference of samples, so work is not seen at once
 
 
@@ -15,9 +15,9 @@ def _judge(span: Span) -> Verdict | None:
     if not gpu.lists_processes or span.worked or silent or span.seconds < _SHORTEST:
         return None
     unowned = _unowned(span)
-    if unowned is None or unowned < LEAST:
+    if unowned is None or unowned < IDLE_HELD:
         return None
-    evidence = [above("memory_unattributed", unowned, float(LEAST)), seen("memory_used", span.mean("memory_used"))]
+    evidence = [above("memory_unattributed", unowned, float(IDLE_HELD)), seen("memory_used", span.mean("memory_used"))]
     advice = RULE.advice[:2] if gpu.instance else RULE.advice  # a reset would end the other instances too
     return RULE.found(span, "medium", evidence, advice=advice, processes=(), held=unowned)
 
@@ -41,7 +41,7 @@ RULE = DiagnosisRule(
     "orphaned_memory", "ownership", "window", _judge, needs=("memory_used", "processes"),
     advice=("find_holders", "zombie", "gpu_reset"),
     signature=(
-        f"More than {LEAST >> 20} MiB is in use that no visible process accounts for, over the whole window, while the "
+        f"More than {IDLE_HELD >> 20} MiB is in use that no visible process accounts for, over the whole window, while the "
         "GPU is idle."
     ),
     blind="Processes of other containers, other users or an MPS server hold memory the same way and are not visible from here.",
