@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(.+)$")
 _STANDARD = re.compile(r"/lib(?:64)?/python3[.\d]*t?/(?!(?:site|dist)-packages/)(.+)$|/python3\d*\.zip/(.+)$")
 _GENERATED = re.compile(r"^<(?:frozen |__array_function__|attrs generated|eval_with_key|unknown)")
+_NATIVE = re.compile(r"\.so\b")
 _OURS = re.compile(r"/gpulse/(?:monitor|callbacks|surfaces|supervision|api|cli|sampling|queue_worker)\b")
 # packages whose frames show that a thread gives work to a GPU
 _GPU_PACKAGES = frozenset(
@@ -138,7 +139,7 @@ def library_of(file: str) -> Library | None:
         return Library(inside, package, package in _GPU_PACKAGES and not inside.startswith(_NOT_GPU))
     if found := _STANDARD.search(path):
         return Library(found[1] or found[2], "", False)
-    if _GENERATED.match(path):
+    if _GENERATED.match(path) or _NATIVE.search(path):
         return Library(path, "", False)
     if _OURS.search(path):
         return Library("gpulse/" + path.rsplit("/gpulse/", 1)[1], "gpulse", False)

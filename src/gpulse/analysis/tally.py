@@ -314,11 +314,12 @@ class ServingTally:
 
 
 def together(runs: Iterable[ServedRun], key: str) -> float | None:
-    """Return a figure of all servers of a run: rates add up, tokens per joule are those of all, latencies the highest."""
+    """Return a figure of all servers of a run: rates add up, latencies are the highest, tokens per joule of those with both."""
     found = list(runs)
     if key == "tokens_per_joule":
-        tokens, joules = sum(one.tokens or 0.0 for one in found), sum(one.joules or 0.0 for one in found)
-        return _rounded(tokens / joules) if joules else None
+        measured = [(one.tokens, one.joules) for one in found if one.tokens is not None and one.joules is not None]
+        joules = sum(energy for _, energy in measured)
+        return _rounded(sum(tokens for tokens, _ in measured) / joules) if joules else None
     known = [value for one in found if (value := one.mean(key)) is not None]
     if not known:
         return None

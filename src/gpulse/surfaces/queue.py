@@ -10,6 +10,7 @@ from ..analysis.turns import latest_end, turns
 from ..errors import GpulseError, UsageError
 from ..model.codec import time_text
 from ..present.queue import queue_lines
+from ..present.words import label
 from ..sources.files import read_bytes
 from ..sources.privacy import privacy_in_force
 from ..sources.secrets import mask
@@ -90,7 +91,7 @@ def queue_view(sampler: Sampler | None, demo: bool = False) -> QueueView:
         return QueueView(entries(), (), {}, now)
     snapshot = sampler.read()
     parts = [(whole, gpu) for whole in snapshot.gpus for gpu in whole.instances or (whole,) if gpu.uuid]
-    names = {str(gpu.uuid): f"{whole.index:.0f}" if whole.index is not None else "?" for whole, gpu in parts}
+    names = {str(gpu.uuid): label(whole) if gpu is whole else f"{label(whole)}:{label(gpu)}" for whole, gpu in parts}
     found = [*entries(), *(_demo([*names], now) if demo else ())]
     return QueueView(found, slots(snapshot, ()), names, now)
 

@@ -42,6 +42,9 @@ def test_tokens_energy_and_latencies_of_a_run() -> None:
     assert together([run, run], "generation_rate") == 4000
     assert together([run, run], "tokens_per_joule") == 2.0
     assert together([], "waiting") is None
+    elsewhere = ServingTally()
+    elsewhere.add(frame(0, 1000.0).replace(gpus=()), 10.0)  # its GPUs are not read, so its tokens have no price
+    assert together([run, *elsewhere.sorted()], "tokens_per_joule") == 2.0
 
 
 def test_energy_that_is_not_known_for_all_gpus_is_not_told() -> None:

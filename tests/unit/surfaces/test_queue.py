@@ -6,12 +6,14 @@ import os
 
 import pytest
 
+from gpulse.model.catalog import Gpu
 from gpulse.model.select import Wanted
+from gpulse.model.snapshot import Snapshot
 from gpulse.present.queue import hold_text
 from gpulse.sampling.plan import Plan, StartedSample, machine_job
 from gpulse.sources.base import Machine
 from gpulse.store.queue import Entry
-from gpulse.surfaces.queue import QueueView
+from gpulse.surfaces.queue import QueueView, queue_view
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,14 @@ def test_others_are_told_by_number_where_the_settings_say_so(monkeypatch: pytest
     monkeypatch.setattr("gpulse.store.queue.entries", lambda: [others[0].replace(gpus=("GPU-1",))])
     answer = machine_job(Machine(), Plan(Wanted(("held_for",))), StartedSample(0.0, False, False, False, None))()
     assert answer.holds == {"GPU-1": (f"{uid}", None)}
+
+
+def test_instances_of_one_gpu_have_names_of_their_own() -> None:
+    parts = tuple(Gpu({"index": at, "uuid": f"MIG-{at}"}) for at in (0, 1))
+    gpus = (Gpu({"index": 0, "uuid": "GPU-0"}).replace(instances=parts), Gpu({"index": 1, "uuid": "GPU-1"}))
+
+    class Still:
+        def read(self) -> Snapshot:
+            return Snapshot(0.0, gpus)
+
+    assert queue_view(Still()).names == {"MIG-0": "0:0", "MIG-1": "0:1", "GPU-1": "1"}  # type: ignore[arg-type]

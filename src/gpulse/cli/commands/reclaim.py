@@ -133,6 +133,7 @@ def _evidence(arguments: Arguments, policy: ReclaimPolicy) -> tuple[Sampler, Ite
 
 
 def _holdings(sampler: Sampler, snapshot: Snapshot, policy: ReclaimPolicy) -> list[Holding]:
+    from ...analysis.readings import number_of
     from ...analysis.reclaim import Holding
 
     machine, found = sampler.source.machine, []
@@ -144,8 +145,7 @@ def _holdings(sampler: Sampler, snapshot: Snapshot, policy: ReclaimPolicy) -> li
                 pid = int(process.pid)
                 foreign = machine.real and machine.foreign([pid])
                 started, cpu = (None, None) if foreign else _times(pid, machine.real)
-                number = "" if whole.index is None else f"{whole.index:.0f}"
-                found.append(Holding(whole.uuid or "", number, process, started, cpu))
+                found.append(Holding(whole.uuid or "", number_of(whole), process, started, cpu))
     return found
 
 
