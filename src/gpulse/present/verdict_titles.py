@@ -65,6 +65,13 @@ def _first(verdict: Verdict, default: str = "the process") -> str:
     return who(verdict.processes[0]) if verdict.processes else default
 
 
+def _people(verdict: Verdict, most: int) -> str:
+    """Return the processes of a verdict: "ada's python (pid 7), bob's python (pid 9) and 2 more"."""
+    names, more = [who(one) for one in verdict.processes[:most]], len(verdict.processes) - most
+    names += [f"{more} more"] if more > 0 else []
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
 def _number(verdict: Verdict, key: str) -> float | None:
     value = verdict.values.get(key)
     return value if isinstance(value, (int, float)) else None
@@ -185,11 +192,10 @@ def _hang(verdict: Verdict) -> str:
 
 
 def _idle_allocation(verdict: Verdict) -> str:
-    held, others = size_text(_number(verdict, "held") or 0), len(verdict.processes) - 1
-    first = _first(verdict, "a process that was not recorded")
-    if others > 0:
-        return f"Idle allocation: {first} and {others} more hold {held} and run nothing."
-    return f"Idle allocation: {first} holds {held} and runs nothing."
+    held, names = size_text(_number(verdict, "held") or 0), _people(verdict, 1) or "a process that was not recorded"
+    if len(verdict.processes) > 1:
+        return f"Idle allocation: {names} hold {held} and run nothing."
+    return f"Idle allocation: {names} holds {held} and runs nothing."
 
 
 def _decode(verdict: Verdict) -> str:
@@ -211,7 +217,7 @@ def _underused(verdict: Verdict) -> str:
 
 
 def _contention(verdict: Verdict) -> str:
-    names = " and ".join(who(one) for one in verdict.processes[:3])
+    names = _people(verdict, 3)
     if verdict.confidence == "low":
         return f"Probably shared: {names} are on this GPU at the same time."
     return f"Contention: {names} compute on this GPU at the same time and slow each other down."
@@ -255,8 +261,7 @@ def _xid(verdict: Verdict) -> str:
 
 
 def _not_used(verdict: Verdict) -> str:
-    names = " and ".join(who(one) for one in verdict.processes[:2]) or "others"
-    return f"The program computed nothing on this GPU; {names} did."
+    return f"The program computed nothing on this GPU; {_people(verdict, 2) or 'others'} did."
 
 
 TITLES: dict[str, Title] = {
@@ -300,7 +305,10 @@ TITLES: dict[str, Title] = {
     "hang": _hang,
     "idle_allocation": _idle_allocation,
     "underused": _underused,
-    "idle": "Idle: nothing runs and nothing is held.",
+    "idle": {
+        "held": "Idle: nothing runs; {first process} holds little memory.",
+        "": "Idle: nothing runs and nothing is held.",
+    },
     "contention": _contention,
     "power_throttled": "Power-throttled: the limit of {power_limit} holds the clocks down for {power_capped_share} of the time.",
     "thermal_throttled": "Thermally throttled for {throttled_share} of the time: {temperature}, clocks at {clock_sm}.",
@@ -323,6 +331,7 @@ TITLES: dict[str, Title] = {
         "blind": "Cannot tell: the GPU reports no activity.",
         "starting": "Cannot tell: a process holds the GPU and has not used it yet: starting up, or running on the CPU.",
         "no_processes": "Cannot tell what the GPU waits for: its processes were not read.",
+        "hidden": "Cannot tell what the GPU waits for: no process on it is visible from here.",
         "no_children": "Cannot tell what the GPU waits for: the workers of its process were not read.",
         "no_counters": "Cannot tell: without activity counters (Hopper and later) utilization alone does not say.",
         "": "Cannot tell: no single limit stands out.",

@@ -81,6 +81,14 @@ def test_a_hang_names_the_gpu_that_does_nothing() -> None:
     assert "; GPUs 2-4, 7 do nothing and may be the cause" in title(several)
 
 
+def test_several_processes_are_listed_and_the_rest_counted() -> None:
+    people = [Holder(pid, "python", "ada") for pid in range(1, 6)]
+    one, two, three = (f"ada's python (pid {pid})" for pid in (1, 2, 3))
+    assert f": {one}, {two}, {three} and 2 more compute" in title(Verdict("contention", processes=people))
+    assert f": {one}, {two} and {three} compute" in title(Verdict("contention", processes=people[:3]))
+    assert f"{one} and 4 more hold" in title(Verdict("idle_allocation", processes=people))
+
+
 @pytest.mark.parametrize(
     ("key", "metric", "count", "text"),
     [

@@ -250,3 +250,18 @@ def test_a_gpu_that_reports_no_activity_is_not_idle_in_its_budget() -> None:
     assert asleep.key == "idle"
     assert asleep.budget is not None
     assert dict(asleep.budget.shares) == {"idle": 1.0}
+
+
+def test_a_process_that_holds_only_a_context_and_does_nothing_leaves_the_gpu_idle() -> None:
+    resting = {"cpu_percent": 0.0, "tree_cpu_percent": 0.0, "thread_state": "poll", "memory_used": 400 << 20}
+    light = QUIET | {"memory_used": 400 << 20, "processes": (resting,)}
+    verdict = judged(light, seconds=20, interval=1.0)
+    assert (verdict.key, verdict.severity, verdict.values["kind"]) == ("idle", "info", "held")
+    assert judged(light | {"memory_used": 600 << 20}, seconds=20, interval=1.0).key == "idle_allocation"
+    works = resting | {"cpu_percent": 100.0, "tree_cpu_percent": 100.0, "thread_state": "running"}
+    assert judged(light | {"processes": (works,)}, seconds=20, interval=1.0).key == "host_bound"
+
+
+def test_where_no_process_is_visible_that_is_said() -> None:
+    verdict = judged(STARVED | {"processes": ()}, seconds=20, interval=1.0)
+    assert (verdict.key, verdict.values["kind"], verdict.advice) == ("unknown", "hidden", ("find_holders",))

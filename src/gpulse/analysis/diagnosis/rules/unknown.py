@@ -11,6 +11,7 @@ _ADVICE = {
     "blind": ("watch_longer", "doctor"),
     "starting": ("watch_longer", "check_device"),
     "no_processes": ("watch_processes",),
+    "hidden": ("find_holders",),
     "no_children": ("watch_processes",),
     "no_counters": ("profile_kernel", "synthetic_data"),
     "mixed": ("profile_kernel", "synthetic_data"),
@@ -32,13 +33,13 @@ def _kind(span: Span) -> str:
     if not span.worked and span.tracks:
         return "starting"
     if span.parts.get("unexplained", 0.0) >= WAIT:
-        return "no_children" if span.tracks else "no_processes"
+        return "no_children" if span.tracks else "hidden" if span.gpu.lists_processes else "no_processes"
     return "mixed" if span.detailed else "no_counters"
 
 
 RULE = DiagnosisRule(
     "unknown", "rest", "phase", _judge, part="unexplained", needs=(),
-    advice=("watch_longer", "watch_processes", "profile_kernel", "synthetic_data", "check_device", "doctor"),
+    advice=("watch_longer", "watch_processes", "find_holders", "profile_kernel", "synthetic_data", "check_device", "doctor"),
     signature="No other rule applies, there are too few samples, or what would tell was not read: processes, their workers, counters.",
     blind="An honest answer: it names what is missing, and the advice names what would tell.",
     sources=("DS-Analyzer: compare synthetic, cached and real data",),
