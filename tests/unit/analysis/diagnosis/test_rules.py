@@ -274,6 +274,8 @@ def test_an_xid_of_the_gpu_comes_first_and_one_of_a_program_beside_the_verdict()
     assert (serious.key, serious.values["xid"]) == ("xid", 79)
     mild = judged({"xid_last": lambda second: 31 if second > 10 else None})
     assert keys(mild) == ["healthy", "xid"]
+    assert keys(judged({"xid_last": 31})) == ["healthy"]  # a program ended long ago
+    assert judged({"xid_last": 79}).key == "xid"
 
 
 def test_memory_errors_are_a_fault() -> None:

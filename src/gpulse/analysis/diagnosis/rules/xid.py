@@ -7,7 +7,10 @@ from ..rule import DiagnosisRule, Span, Verdict, seen
 
 
 def _judge(span: Span) -> Verdict | None:
-    codes = list(dict.fromkeys(int(value) for value in span.gpu.columns["xid_last"] if value is not None))
+    told = span.gpu.columns["xid_last"]
+    known = dict.fromkeys(int(value) for value in told if value is not None)
+    # the last code stays for ever: one that ended a program before the window is of the past
+    codes = [code for code in known if code != told[0] or xid_of(code).severity == "critical"]
     if not codes or any(row.state == "lost" for row in span.gpu.rows):
         return None
     worst = min(codes, key=lambda code: (xid_of(code).severity != "critical", -codes.index(code)))
@@ -24,7 +27,10 @@ def _judge(span: Span) -> Verdict | None:
 
 RULE = DiagnosisRule(
     "xid", "fault", "window", _judge, needs=("xid_last",), advice=("xid", "kernel_log"),
-    signature="The driver reported an XID. Codes that end a program and leave the GPU as good as before are told beside the verdict.",
+    signature=(
+        "The driver reported an XID. Codes that end a program and leave the GPU as good as before are told beside the verdict, while the "
+        "window holds the time at which they came."
+    ),
     blind="An XID that was reported before gpulse started is not seen; the kernel log has it.",
     sources=("NVIDIA XID catalog (immediate action per code)",),
 )  # fmt: skip
