@@ -18,7 +18,7 @@ from .workload import backfilled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import TypeAlias
 
     from ...model.catalog import Gpu, Server
@@ -74,7 +74,7 @@ class GpuWindow:
 
     `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
     a GPU whose MIG instances have windows of their own. `own` are the processes of the program that is judged, None where the GPU is
-    judged with everybody on it.
+    judged with everybody on it. `new_xids` are the codes that came while it was watched, not long before the window.
     """
 
     def __init__(
@@ -84,8 +84,10 @@ class GpuWindow:
         timing: SampleTimes,
         card: Gpu | None = None,
         own: frozenset[int] | None = None,
+        new_xids: Collection[float] = (),
     ) -> None:
         self.own = own
+        self.new_xids = new_xids
         index = gpu.index if card is None else card.index
         self.index = None if index is None else int(index)
         self.instance = "" if card is None else instance_name(gpu)
@@ -223,6 +225,8 @@ class WindowBuilder:
         self._host: dict[str, list[list[float | None]]] = {}
         self._latest: dict[str, Gpu] = {}
         self._cards: dict[str, Gpu] = {}  # the GPU of each MIG instance
+        self._codes: dict[str, float | None] = {}  # the last XID of each GPU
+        self._came: dict[str, dict[float, float]] = {}  # when XIDs came, by GPU and code
         self.own: frozenset[int] | None = None
         self.start = self.end = 0.0
         self.samples = 0
@@ -249,13 +253,18 @@ class WindowBuilder:
         self._rows.setdefault(name, []).append(row)
         self._host.setdefault(name, []).append(host)
         self._latest[name] = gpu
+        before = self._codes.setdefault(name, gpu.xid_last)
+        if gpu.xid_last is not None and gpu.xid_last != before:
+            self._codes[name] = gpu.xid_last
+            self._came.setdefault(name, {})[gpu.xid_last] = row.time
 
     def drop_before(self, time: float) -> None:
         """Forget samples taken before a time, and GPUs that have no others."""
         for name in list(self._rows):
             self.cut(name, time)
+            self._came[name] = {code: at for code, at in self._came.get(name, {}).items() if at >= time}
             if not self._rows[name]:
-                del self._rows[name], self._host[name], self._latest[name]
+                del self._rows[name], self._host[name], self._latest[name], self._codes[name], self._came[name]
                 self._cards.pop(name, None)
         self.start = min((rows[0].time for rows in self._rows.values()), default=time)
 
@@ -277,7 +286,8 @@ class WindowBuilder:
             times = [row.time for row in rows]
             if (timing := timings.get(tuple(times))) is None:
                 timing = timings[tuple(times)] = SampleTimes(times, self._host[name])
-            found.append(GpuWindow(self._latest[name], rows, timing, self._cards.get(name), self.own))
+            card, came = self._cards.get(name), self._came.get(name, ())
+            found.append(GpuWindow(self._latest[name], rows, timing, card, self.own, new_xids=came))
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.running import LiveDiagnosis
-from tests.unit.analysis.diagnosis.machines import QUIET, samples
+from tests.unit.analysis.diagnosis.machines import QUIET, keys, samples
 
 
 def test_it_judges_every_ten_seconds() -> None:
@@ -54,3 +54,17 @@ def test_faster_samples_are_thinned() -> None:
     for one in samples({}, seconds=60, interval=0.1):
         live.add(one)
     assert live.latest.samples <= 241
+
+
+def test_an_xid_that_ended_a_program_is_told_for_a_minute() -> None:
+    live = LiveDiagnosis()
+    told: dict[float, list[str]] = {}
+    crash: dict[str, object] = {
+        "xid_last": lambda second: 31 if second >= 30 else None,
+        "processes": lambda second: ({},) if second < 31 else ({"pid": 5000},),
+    }
+    for at, one in enumerate(samples(crash, seconds=130, interval=1.0)):
+        if live.add(one):
+            told[at] = keys(live.latest[0])
+    assert all(("xid" in told[at]) is (30 <= at < 90) for at in told)
+    assert any(30 <= at < 90 for at in told)

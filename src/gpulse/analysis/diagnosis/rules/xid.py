@@ -7,10 +7,9 @@ from ..rule import DiagnosisRule, Span, Verdict, seen
 
 
 def _judge(span: Span) -> Verdict | None:
-    told = span.gpu.columns["xid_last"]
-    known = dict.fromkeys(int(value) for value in told if value is not None)
+    known = dict.fromkeys(int(value) for value in span.gpu.columns["xid_last"] if value is not None)
     # the last code stays for ever: one that ended a program before the window is of the past
-    codes = [code for code in known if code != told[0] or xid_of(code).severity == "critical"]
+    codes = [code for code in known if code in span.gpu.new_xids or xid_of(code).severity == "critical"]
     if not codes or any(row.state == "lost" for row in span.gpu.rows):
         return None
     worst = min(codes, key=lambda code: (xid_of(code).severity != "critical", -codes.index(code)))
