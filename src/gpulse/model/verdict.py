@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Side: TypeAlias = Literal["above", "below", "seen"]
     Plain: TypeAlias = float | int | str | tuple[float, ...] | tuple[str, ...] | None
 
-CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
-SIDES: tuple[Side, ...] = ("above", "below", "seen")
 # The parts of a budget in the order in which bars and lists show them: the GPU at work, what it waited for, and the rest.
 PARTS = (
     "tensor", "compute", "memory", "copy", "launch", "throttled",
@@ -69,7 +67,9 @@ class Budget(Value, frozen=True):
         if not isinstance(plain, dict) or not isinstance(shares := plain.get("shares"), dict):
             return None
         known = {part: float(share) for part, share in shares.items() if isinstance(share, (int, float))}
-        return cls(float(_number(plain, "seconds") or 0.0), known, _texts(plain.get("estimated")))
+        seconds, guessed = plain.get("seconds"), plain.get("estimated")
+        estimated = [part for part in guessed if isinstance(part, str)] if isinstance(guessed, (list, tuple)) else []
+        return cls(float(seconds) if isinstance(seconds, (int, float)) else 0.0, known, estimated)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Budget) and self.to_plain() == other.to_plain()
@@ -106,13 +106,6 @@ class Evidence(Value, frozen=True):
     side: Side = "seen"
     text: str = ""
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Evidence:
-        """Build it from plain data; what has the wrong type is left out."""
-        side: Side = stated if (stated := plain.get("side")) in SIDES else "seen"
-        value, limit = _frozen(plain.get("value")), _number(plain, "threshold")
-        return cls(str(plain.get("metric", "")), value, limit, side, _text(plain, "text"))
-
 
 class Holder(Value, frozen=True):
     """A process that a verdict is about. Texts are as the process gave them."""
@@ -128,12 +121,6 @@ class Holder(Value, frozen=True):
         """Return the process as plain data."""
         plain = super().to_plain()
         return plain | {"memory_used": plain.pop("memory")}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Holder:
-        """Build it from plain data."""
-        name, user, command, job = (_text(plain, key) for key in ("name", "user", "command", "job"))
-        return cls(_integer(plain, "pid"), name, user, command, job, _number(plain, "memory_used"))
 
 
 class Verdict(Value, frozen=True):
@@ -216,30 +203,6 @@ class Verdict(Value, frozen=True):
             "also": plain["also"],
         }
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Verdict:
-        """Build a verdict from plain data; keys it does not know are ignored."""
-        window, confidence, share = plain.get("window") or {}, plain.get("confidence"), _number(plain, "share")
-        return cls(
-            str(plain.get("verdict", "unknown")),
-            confidence if confidence in CONFIDENCES else "low",
-            [Evidence.from_plain(one) for one in _objects(plain.get("evidence"))],
-            advice=_texts(plain.get("advice_keys")),
-            title=_text(plain, "title"),
-            remedies=_texts(plain.get("advice")),
-            also=[cls.from_plain(one) for one in _objects(plain.get("also"))],
-            index=_integer(plain, "index"),
-            uuid=plain["uuid"] if isinstance(plain.get("uuid"), str) else None,
-            processes=[Holder.from_plain(one) for one in _objects(plain.get("processes"))],
-            start=_seconds(window.get("from")),
-            end=_seconds(window.get("to")),
-            share=1.0 if share is None else share,
-            values={str(key): _frozen(value) for key, value in (plain.get("values") or {}).items()},
-            since=_seconds(plain.get("since")) or None,
-            budget=Budget.from_plain(plain.get("budget")),
-            instance=_text(plain, "instance"),
-        )
-
 
 class Diagnosis(Value, frozen=True):
     """The verdict of every GPU over one window of time, in the order of the GPUs."""
@@ -274,13 +237,6 @@ class Diagnosis(Value, frozen=True):
 
         window = {"from": time_text(self.start), "to": time_text(self.end), "samples": self.samples}
         return {"window": window, "gpus": [verdict.to_plain() for verdict in self.verdicts]}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Diagnosis:
-        """Build a diagnosis from plain data."""
-        window = plain.get("window") or {}
-        verdicts = [Verdict.from_plain(one) for one in _objects(plain.get("gpus"))]
-        return cls(verdicts, _seconds(window.get("from")), _seconds(window.get("to")), _integer(window, "samples") or 0)
 
 
 class Concern(Value):
@@ -317,39 +273,3 @@ class Concern(Value):
         for name in ("since", "expected"):
             plain[name] = None if plain[name] is None else round(plain[name], 3)
         return {name: plain[name] for name in sorted(plain) if name not in ("time", "verdict", "event")}
-
-
-def _objects(plain: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in plain if isinstance(entry, dict)] if isinstance(plain, (list, tuple)) else []
-
-
-def _texts(plain: Any) -> list[str]:
-    return [text for text in plain if isinstance(text, str)] if isinstance(plain, (list, tuple)) else []
-
-
-def _text(plain: Mapping[str, Any], key: str) -> str:
-    return str(plain.get(key) or "")
-
-
-def _number(plain: Mapping[str, Any], key: str) -> float | None:
-    return value if isinstance(value := plain.get(key), (int, float)) else None
-
-
-def _integer(plain: Mapping[str, Any], key: str) -> int | None:
-    return None if (value := _number(plain, key)) is None else int(value)
-
-
-def _frozen(value: Any) -> Plain:
-    if isinstance(value, list):
-        return tuple(value)
-    return value if isinstance(value, (int, float, str)) else None
-
-
-def _seconds(text: Any) -> float:
-    from ..errors import RecordingError
-    from .codec import parse_time
-
-    try:
-        return parse_time(text)
-    except RecordingError:
-        return 0.0

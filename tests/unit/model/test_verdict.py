@@ -1,4 +1,4 @@
-"""Verdicts are values that survive being written and read."""
+"""Verdicts are values that JSON takes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,8 @@ def _verdict() -> Verdict:
     )
 
 
-def test_a_diagnosis_survives_json() -> None:
-    diagnosis = Diagnosis([_verdict()], 1_700_000_000.0, 1_700_000_030.5, 31)
-    assert Diagnosis.from_plain(json.loads(json.dumps(diagnosis.to_plain()))) == diagnosis
-
-
 def test_the_json_has_the_documented_shape() -> None:
-    plain = Diagnosis([_verdict()], 0.0, 1.0, 2).to_plain()["gpus"][0]
+    plain = json.loads(json.dumps(Diagnosis([_verdict()], 0.0, 1.0, 2).to_plain()))["gpus"][0]
     assert plain["index"] == 3
     assert plain["verdict"] == "memory_leak"
     assert plain["title"] == "Memory leak."
@@ -50,13 +45,6 @@ def test_a_verdict_cannot_be_changed() -> None:
     assert _verdict().replace(key="idle").key == "idle"
     assert _verdict() == _verdict()
     assert hash(_verdict()) == hash(_verdict())
-
-
-@pytest.mark.parametrize(
-    "plain", [{}, {"gpus": None}, {"gpus": [{"evidence": 3, "also": [1], "values": None}]}, {"window": {"from": 5}}]
-)
-def test_wrong_data_is_read_as_far_as_it_goes(plain: dict[str, object]) -> None:
-    assert isinstance(Diagnosis.from_plain(plain), Diagnosis)
 
 
 def test_a_gpu_is_found_by_index() -> None:

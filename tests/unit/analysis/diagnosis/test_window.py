@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,6 @@ from gpulse.analysis.diagnosis.judge import Workload, diagnose
 from gpulse.analysis.diagnosis.running import LiveDiagnosis
 from gpulse.analysis.diagnosis.window import weigh, windows_of
 from gpulse.model.snapshot import Snapshot
-from gpulse.model.verdict import Diagnosis
 from gpulse.present.verdicts import worded
 from tests.unit.analysis.diagnosis.machines import GIB, QUIET, judged, keys, samples
 from tests.unit.snapshots import snapshots
@@ -69,7 +70,7 @@ def test_phases_are_judged_one_by_one() -> None:
 @given(seen=st.lists(snapshots(), max_size=6))
 def test_no_snapshot_makes_it_fail(seen: list[Snapshot]) -> None:
     found = worded(diagnose(seen))
-    assert Diagnosis.from_plain(found.to_plain()).to_plain() == found.to_plain()
+    assert json.dumps(found.to_plain(), allow_nan=False)
 
 
 @settings(max_examples=60, deadline=None)
