@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from ..analysis.alerts import BUILT_IN, TellingPolicy
 from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
 from ..analysis.alerts.transition import GROUP_WAIT
 from ..errors import ConfigError
 from ..model.when import Hours
+from ..store.config_path import read_secret
 from .delivery import LIMIT, Bell, Command
 from .mail import Mail, Mailer, checked_address
 from .post import PAGERDUTY, SHAPES, Webhook
@@ -137,13 +136,7 @@ def _key(table: Mapping[str, Any], shape: str, where: str) -> str:
             f"{where}.key_file is for the shape pagerduty, which needs it;",
             'write key_file = "/etc/gpulse/pagerduty.key".',
         )
-    if path is None:
-        return ""
-    try:
-        with open(os.path.expanduser(path), encoding="ascii") as file:
-            return file.readline().strip()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{where}.key_file: {path} cannot be read: {getattr(error, 'strerror', error)}.") from None
+    return "" if path is None else read_secret(path, f"{where}.key_file").strip()
 
 
 def _command(table: Mapping[str, Any], setup: DeliverySetup) -> Command:
