@@ -405,3 +405,20 @@ def test_our_line_keeps_secrets_and_control_characters_to_itself(environ: dict[s
     done = subprocess.run([*RUN, "true", words[5]], env=environ, capture_output=True, text=True, check=True)
     assert "evil" in done.stderr.splitlines()[0]
     assert "\x1b" not in done.stderr
+
+
+def test_a_command_that_clears_the_temporary_folder_keeps_its_exit_code(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    script = 'rm -rf "$TMPDIR"/gpulse-run-*; exit 7'
+    done = subprocess.run(
+        [*RUN, "--report", str(tmp_path / "run.html"), "--", "/bin/sh", "-c", script],
+        env={**environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 7
+    assert "· exit 7\n" in done.stderr
+    assert "  no report: " in done.stderr

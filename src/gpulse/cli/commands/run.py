@@ -12,7 +12,8 @@ from ..session import source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from ...model.catalog import Gpu
     from ...model.serving import Tariff
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ...store.recorder import RecordingFile
     from ...supervision.child import BlockedSignals, Child
     from ...supervision.watch import CommandWatch
+
+    T = TypeVar("T")
 
 
 def run(arguments: Arguments) -> int:
@@ -60,20 +63,30 @@ def run(arguments: Arguments) -> int:
         environ[PART_OF] = run_id
     # start it before anything that takes time
     child = Child(arguments.command, environ, signals, readable=stacks and only_ancestors())
-    record = None if run_id is None else _record(arguments, run_id, child.pid)
+    record = None if run_id is None else _beside(lambda: _record(arguments, run_id, child.pid))
     watch = None
     if recording is not None or not arguments.quiet:
-        watch = _watch(arguments, child.pid, [str(gpu.uuid) for gpu in gpus] or None, recording, stacks)
+        uuids = [str(gpu.uuid) for gpu in gpus] or None
+        watch = _beside(lambda: _watch(arguments, child.pid, uuids, recording, stacks))
     status = child.wait()
     for claim in claims:
         claim.close()
     if place is not None:
         place.leave()
     if watch is not None:
-        _tell(arguments, child, status, watch, recording, record)
+        _beside(lambda: _tell(arguments, child, status, watch, recording, record))
     elif record is not None:
         record.end(None, seconds=child.seconds, **_ended(status))
     end_like(status)
+
+
+def _beside(act: Callable[[], T]) -> T | None:
+    """Do what the command does not depend on: an error is reported, and neither leaves it alone nor changes its exit code."""
+    try:
+        return act()
+    except Exception as error:  # noqa: BLE001
+        say(f"run: {type(error).__name__}: {error}")
+        return None
 
 
 def _record(arguments: Arguments, run: str, pid: int) -> RunRecord:
@@ -149,7 +162,7 @@ def _tell(
     recording: RecordingFile | None,
     record: RunRecord | None,
 ) -> None:
-    """Print the summary; a failure here does not change the exit code."""
+    """Print the summary."""
     from ...analysis.energy import cost_of
     from ...monitor.report import LONG_ENOUGH, ending, headline, serving_ending
     from ...monitor.run_record import compared_text
@@ -191,6 +204,7 @@ def _tell(
 
 def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) -> str:
     """Write the report and return the line that announces it."""
+    from ...store.lines import remove
     from ...surfaces.report.writing import write_report
 
     try:
@@ -200,7 +214,7 @@ def _report(arguments: Arguments, path: str, title: str, tariff: Tariff | None) 
         return f"  no report: {error}"
     finally:
         if not arguments.output:
-            os.unlink(path)
+            remove(path)
 
 
 def _take(arguments: Arguments, signals: BlockedSignals) -> tuple[list[Gpu], list[Claim], QueuePlace | None]:
