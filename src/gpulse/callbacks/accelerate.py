@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .training import Course, Monitored, MonitorOptions, Sinks, framework, takes_monitor_options
+from .training import Monitored, MonitorOptions, Sinks, framework, takes_monitor_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,14 +29,13 @@ class GpulseTracker(Monitored, _GeneralTracker):  # type: ignore[misc]
     name = "gpulse"
     requires_logging_directory = False
     main_process_only = False  # every machine has GPUs; the monitor decides which process of a machine samples
+    _epoch: float | None = None
+    _counts = False
 
     @takes_monitor_options
     def __init__(self, run_name: str = "", sinks: Sinks = (), **options: Unpack[MonitorOptions]) -> None:
-        super().__init__()
+        super().__init__(sinks, **options)
         self.run_name = run_name
-        self._course = Course(sinks, options)
-        self._epoch: float | None = None
-        self._counts = False
         if not hasattr(_GeneralTracker, "start"):  # old versions of Accelerate start trackers when they are created
             self.start()
 

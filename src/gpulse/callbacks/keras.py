@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from .training import Course, Monitored, MonitorOptions, Sinks, framework, takes_monitor_options
+from .training import Monitored, framework
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from typing_extensions import Unpack
 
 _Callback: Any = framework("keras", "keras").callbacks.Callback
 
@@ -23,12 +21,7 @@ class GpulseCallback(Monitored, _Callback):  # type: ignore[misc]
     """
 
     async_safe = True  # otherwise Keras would wait for the device after every batch before calling us
-
-    @takes_monitor_options
-    def __init__(self, sinks: Sinks = (), **options: Unpack[MonitorOptions]) -> None:
-        super().__init__()
-        self._course = Course(sinks, options)
-        self._before = 0
+    _before = 0  # steps before this epoch
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._course.begin("fit")

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from .training import (
-    Course,
-    MissingFramework,
-    Monitored,
-    MonitorOptions,
-    Sinks,
-    framework,
-    harmless,
-    takes_monitor_options,
-)
+from ..sinks.base import under
+from .training import Arrivals, Logged, MissingFramework, framework, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from typing_extensions import Unpack
 
 
 _HOMES = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "pytorch-lightning"))
@@ -39,7 +29,7 @@ def _lightning() -> Any:
 _Callback: Any = _lightning().Callback
 
 
-class GpulseCallback(Monitored, _Callback):  # type: ignore[misc]
+class GpulseCallback(Logged, _Callback):  # type: ignore[misc]
     """Monitors fit, validate, test and predict: `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are the stage and, within fit, sanity and validate. Steps are the trainer's global_step, in other stages batches.
@@ -48,17 +38,15 @@ class GpulseCallback(Monitored, _Callback):  # type: ignore[misc]
     a batch, because loggers need not be thread-safe, and only in the process of rank 0. `monitor` is that of the last run.
     """
 
-    @takes_monitor_options
-    def __init__(self, sinks: Sinks = (), *, log: bool = True, **options: Unpack[MonitorOptions]) -> None:
-        super().__init__()
-        self._course = Course(sinks, options, log)
-        self._stage = ""
+    _stage = ""
+    _arrivals: Arrivals | None = None  # of this run, for the loggers
 
     # --- start and end
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self._stage = str(getattr(stage, "value", stage))
-        self._course.begin(self._stage)
+        self._arrivals = Arrivals() if self._logs else None
+        self._course.begin(self._stage, *([] if self._arrivals is None else [self._arrivals]))
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self._course.end()
@@ -126,7 +114,7 @@ class GpulseCallback(Monitored, _Callback):  # type: ignore[misc]
 
     @harmless
     def _log(self, trainer: Any) -> None:
-        values = self._course.arrived()
-        if values and trainer.is_global_zero:
+        means = {} if self._arrivals is None else self._arrivals.take()
+        if means and trainer.is_global_zero:
             for logger in trainer.loggers:
-                logger.log_metrics(values, trainer.global_step)
+                logger.log_metrics({under("gpulse", tag): value for tag, value in means.items()}, trainer.global_step)

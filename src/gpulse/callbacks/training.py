@@ -11,12 +11,14 @@ from typing import Literal, TypeAlias, TypedDict, get_type_hints
 
 from ..errors import GpulseError
 from ..monitor.monitor import Monitor
-from ..sinks.base import Means, Sink, load, under
+from ..sinks.base import Means, Sink, load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
+
+    from typing_extensions import Unpack
 
     from ..monitor.windows import PhaseContext
     from ..sinks.base import Sample
@@ -80,14 +82,26 @@ def takes_monitor_options(construct: Hook) -> Hook:
 
 
 class Monitored:
-    """What callbacks of all frameworks have."""
+    """The constructor of callbacks, which takes the arguments of Monitor, and their monitor; a framework's class is the next base."""
 
-    _course: Course
+    @takes_monitor_options
+    def __init__(self, sinks: Sinks = (), **options: Unpack[MonitorOptions]) -> None:
+        super().__init__()
+        self._course = Course(sinks, options)
 
     @property
     def monitor(self) -> Monitor:
         """The monitor of this run or of the last one."""
         return self._course.monitor
+
+
+class Logged(Monitored):
+    """A callback that also logs to what the framework logs to, unless `log` is false."""
+
+    @takes_monitor_options
+    def __init__(self, sinks: Sinks = (), *, log: bool = True, **options: Unpack[MonitorOptions]) -> None:
+        super().__init__(sinks, **options)
+        self._logs = log
 
 
 def harmless(hook: Hook) -> Hook:
@@ -108,17 +122,15 @@ class Course:
 
     A copy, also by pickle, has the same sinks and options but is not running. Its methods never raise and must be called in the
     thread that trains; only `batch_end` may be called by other threads, and late. The time from the end of the last running
-    batch to the next `batch_begin` counts as waiting for data. `log` keeps values for `arrived`.
+    batch to the next `batch_begin` counts as waiting for data.
     """
 
-    def __init__(self, sinks: Sinks, options: MonitorOptions, log: bool = False) -> None:
+    def __init__(self, sinks: Sinks, options: MonitorOptions) -> None:
         named = isinstance(sinks, str) or not hasattr(sinks, "__iter__")
         self._sinks: list[Sink | str] = [sinks] if named else [*sinks]  # type: ignore[list-item,misc]
         self._options = options
-        self._log = log
-        self._arrivals = Arrivals()
         self._phases: list[PhaseContext] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._thread = 0
         self._under_way = 0
         self._waits_since: float | None = None
@@ -127,10 +139,10 @@ class Course:
         self.monitor = Monitor(self._sinks, **options)  # here, so that a wrong option is reported before the training
 
     def __reduce__(self) -> tuple[type[Course], tuple[Any, ...]]:
-        return Course, (self._sinks, self._options, self._log)
+        return Course, (self._sinks, self._options)
 
     def __deepcopy__(self, memo: object) -> Course:
-        return Course(self._sinks, self._options, self._log)  # an open sink has files and threads that cannot be copied
+        return Course(self._sinks, self._options)  # an open sink has files and threads that cannot be copied
 
     # --- start, end and phases
 
@@ -139,18 +151,14 @@ class Course:
         """Start a monitor with more sinks, optionally in a phase; one that is still running, as after an error, is stopped first."""
         self.end()
         self._thread = threading.get_ident()
-        self._arrivals = Arrivals()
         self._uncounted = self.reached = 0
-        own = [self._arrivals] if self._log else []
-        self.monitor = Monitor([*self._sinks, *more, *own], **self._options).start()
+        self.monitor = Monitor([*self._sinks, *more], **self._options).start()
         self._open(phase)
         self.resume()
 
     @harmless
     def end(self, error: BaseException | None = None) -> None:
         """Stop, and record the training's error if any; calling it again does nothing."""
-        if error is not None:
-            self.monitor.mark("failed", type(error).__name__)
         if threading.get_ident() == self._thread:  # phases belong to their thread, and stopping ends them, too
             while len(self._phases) > 1:
                 self._phases.pop().__exit__()
@@ -158,7 +166,7 @@ class Course:
             for phase in self._phases:
                 phase.__exit__()
         self._phases = []
-        self.monitor.stop()
+        self.monitor.__exit__(None, error, None)
 
     @harmless
     def enter(self, name: str) -> None:
@@ -248,12 +256,6 @@ class Course:
         if steps:
             self.monitor.step(steps)
 
-    # --- values
-
-    def arrived(self) -> dict[str, float]:
-        """Return the means of the samples since the last call, by tag under gpulse/; empty if there were none."""
-        return {under("gpulse", tag): value for tag, value in self._arrivals.take().items()}
-
 
 class Arrivals(Sink):
     """Keeps samples for a logger that only the training thread may use; as means, so that a long wait needs no memory."""
@@ -261,8 +263,11 @@ class Arrivals(Sink):
     name = "callback"
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._means: Means | None = None
+
+    def __reduce__(self) -> tuple[type[Arrivals], tuple[()]]:
+        return Arrivals, ()  # of a callback that is copied to another process
 
     def write(self, sample: Sample) -> None:
         with self._lock:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 
-from .training import Course, Monitored, MonitorOptions, Sinks, framework, harmless, takes_monitor_options
+from .training import Logged, framework, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from typing_extensions import Unpack
 
     from ..sinks.base import Sink
 
 _TrainerCallback: Any = framework("transformers", "transformers").TrainerCallback
 
 
-class GpulseCallback(Monitored, _TrainerCallback):  # type: ignore[misc]
+class GpulseCallback(Logged, _TrainerCallback):  # type: ignore[misc]
     """Monitors train(): `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are train and, within it, evaluate, which starts at its first batch because there is no earlier hook. Steps are those of
@@ -28,16 +26,11 @@ class GpulseCallback(Monitored, _TrainerCallback):  # type: ignore[misc]
     the end of the program, or `callback.monitor.stop()`.
     """
 
-    @takes_monitor_options
-    def __init__(self, sinks: Sinks = (), *, log: bool = True, **options: Unpack[MonitorOptions]) -> None:
-        super().__init__()
-        self._course = Course(sinks, options)
-        self._log = log
-        self._evaluates = False
+    _evaluates = False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._evaluates = False
-        beside = _beside(args) if self._log and state.is_world_process_zero else None
+        beside = _beside(args) if self._logs and state.is_world_process_zero else None
         self._course.begin("train", *(beside or ()))
         self._course.at(state.global_step)
 
@@ -80,10 +73,11 @@ class GpulseCallback(Monitored, _TrainerCallback):  # type: ignore[misc]
 def _beside(args: Any) -> list[Sink]:
     """Return a sink for every supported reporter of the trainer."""
     from ..sinks.base import sink_named
+    from ..sinks.table import BUILT_IN
 
-    known = {name: name for name in ("tensorboard", "wandb", "mlflow", "clearml", "swanlab", "trackio")}
-    named = [text for name, text in (known | {"comet_ml": "comet"}).items() if name in (args.report_to or ())]
-    return [sink_named(f"{name}:{_logging_dir(args)}" if name == "tensorboard" else name) for name in named]
+    named = ["comet" if name == "comet_ml" else name for name in args.report_to or ()]
+    places = {"tensorboard": f"tensorboard:{_logging_dir(args)}"} if "tensorboard" in named else {}
+    return [sink_named(places.get(name, name)) for name in named if name in BUILT_IN]
 
 
 def _logging_dir(args: Any) -> str:

@@ -97,6 +97,17 @@ def test_a_phase_within_has_its_own_waits_and_none_of_the_steps(course: Course, 
     assert (validate.name, validate.steps, validate.waited) == ("fit/validate", 0, 2.0)
 
 
+@pytest.mark.parametrize(("error", "mark"), [(ValueError(), "failed"), (KeyboardInterrupt(), "interrupted")])
+def test_how_a_training_failed_is_kept(course: Course, error: BaseException, mark: str) -> None:
+    course.begin("fit")
+    keeper, ledger = course.monitor._keeper, course.monitor.ledger
+    course.end(error)
+    assert keeper is not None
+    assert keeper.failure == type(error).__name__
+    assert ledger is not None
+    assert [(one.name, one.value) for one in ledger.marks.new()] == [(mark, type(error).__name__)]
+
+
 def test_nothing_waits_while_another_batch_is_under_way(course: Course, clock: Clock) -> None:
     course.begin("fit")
     course.batch_begin()
