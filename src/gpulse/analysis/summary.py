@@ -307,7 +307,7 @@ class StepTimes:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._series = WeightedSeries()
         self._blocks: list[float] = []  # mean seconds of a step
         self._size = 1  # steps in a block

@@ -16,7 +16,7 @@ from ..model.select import Wanted, by_uuid, order_is_certain, visible
 from ..sampling.assemble import ProcessFamily, Program
 from ..sampling.sampler import Sampler
 from ..sources.registry import make_source
-from .messages import HOST, SELDOM, AgentSample, AlertMessage, Birth, Greeting, Request, Trouble, encode
+from .messages import HOST, SELDOM, AgentSample, Birth, Greeting, Request, Trouble, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ParentGone(Exception):
 
 
 class Agent:
-    """Takes samples at an interval and on command; `emit` receives a Greeting, then AgentSamples and what the rules
+    """Takes samples at an interval and on command; `emit` receives a Greeting, then AgentSamples with what the rules
     for alerts find in them, or one Trouble.
 
     Commands are lines on the descriptor `commands`: `sample`, `pace SECONDS`, `measure SECONDS` (the same, with the process
@@ -89,7 +89,7 @@ class Agent:
             self._sampler.settle()
             self._loop(self._request.interval)
         except StopIteration:
-            pass  # a recording that has ended
+            self._emit(Trouble("the recording has ended, so no more samples follow."))
         except ParentGone:
             if self._outlives:
                 self._end_alone()
@@ -202,9 +202,8 @@ class Agent:
         if self._uuids is not None:
             gpus = tuple(by_uuid(snapshot.gpus, self._uuids))
             snapshot = snapshot.replace(gpus=gpus)
-        if self._rules is not None and (found := self._rules.observe(at, snapshot)):
-            self._emit(AlertMessage(found))
-        sample = AgentSample(at, snapshot, self._program.read(slow), self._family.members(snapshot), slow)
+        alerts = () if self._rules is None else self._rules.observe(at, snapshot)
+        sample = AgentSample(at, snapshot, self._program.read(slow), self._family.members(snapshot), slow, alerts)
         if self._last_words is not None:
             self._last_words.sample(sample)
         self._emit(sample)

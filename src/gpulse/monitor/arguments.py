@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import UsageError
-from ..sinks.base import CallableSink, Sink
+from ..sinks.base import BorrowedSink, CallableSink, Sink, sink_named
 from ..sources.registry import is_built_in, is_local, make_source
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def _sink(given: Given) -> Sink:
     if isinstance(given, type):
         raise TypeError(f"{given.__name__} is a class; pass an instance: {given.__name__}(...).")
     if all(callable(getattr(given, name, None)) for name in _METHODS):
-        return given  # type: ignore[return-value]  # a sink of another package that does not inherit from ours
+        return BorrowedSink(str(getattr(given, "name", type(given).__name__)), lambda: given)
     if callable(given):
         return CallableSink(given)
     raise TypeError(
@@ -52,21 +52,27 @@ def _of_text(text: str) -> Sink:
     is_path = os.sep in name or (not colon and (os.path.splitext(text)[1] in _ENDINGS or os.path.isdir(text)))
     if is_path:
         return _of_path(text)
-    from ..sinks.base import sink_named
-
     return sink_named(text)
 
 
 def _of_path(path: str) -> Sink:
     """Return the sink for a file, by its ending; a path without one is a folder for TensorBoard."""
-    from ..sinks.base import sink_named
-
     ending = os.path.splitext(path)[1].lower()
     if ending[1:].isalpha() and ending not in _ENDINGS and not os.path.isdir(path):
         raise UsageError(
             f"the ending of {path!r} does not name a sink;", "choose .csv, .jsonl, or a folder for TensorBoard."
         )
     return sink_named(f"{_ENDINGS.get(ending, 'tensorboard')}:{path}")
+
+
+def folder_beside(sinks: Iterable[Sink]) -> str:
+    """Return where other files of a run go: beside the first that its sinks write, else the current folder."""
+    for sink in sinks:
+        if isinstance(path := getattr(sink, "path", None), str):
+            return os.path.dirname(os.path.abspath(path))
+        if isinstance(folder := getattr(sink, "directory", None), str):  # that of TensorBoard's run
+            return os.path.abspath(folder)
+    return os.getcwd()
 
 
 def check_values(interval: object, mode: object, ranks: object, source: object, **switches: object) -> None:

@@ -53,7 +53,7 @@ class Ledger:
 
         self._new_tally = Tally
         self._edge = edge
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a handler of a signal may stop the run while its thread holds it
         self.started = time.monotonic()
         self.ended: float | None = None
         self.watched = False
@@ -67,7 +67,7 @@ class Ledger:
         self.marks = Marks()
         self._sharing = Sharing()
         self._diagnosis: RunningDiagnosis | None = None
-        self._judging = threading.Lock()  # judging takes milliseconds, for which no phase of the program waits
+        self._judging = threading.RLock()  # judging takes milliseconds, for which no phase of the program waits
         self.at_step: tuple[Callable[[], None], ...] = ()  # called after each step, in the thread that made it
         self.at_stop: tuple[Callable[[], None], ...] = ()  # called before the run ends, in the thread that stops it
         self.flops: StepFlops | None = None

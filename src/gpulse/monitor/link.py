@@ -46,6 +46,7 @@ class Link:
         self._threaded = threaded
         self._agent = self._start(request)
         self._stopping = 0.0
+        self._stopped = threading.Event()
         self.beside: Callable[[], float] | None = None
 
     def __iter__(self) -> Iterator[Message]:
@@ -60,8 +61,7 @@ class Link:
             if tries > _TRIES:
                 self._say("the sampling process died repeatedly; this program continues without monitoring.")
                 return
-            time.sleep(min(5.0, 0.2 * 4 ** (tries - 1)))
-            if self._stopping:
+            if self._stopped.wait(min(5.0, 0.2 * 4 ** (tries - 1))):
                 return
             self._agent = self._start(self._request)
 
@@ -81,7 +81,8 @@ class Link:
 
     def stop(self) -> None:
         """Request a last sample, after which the iteration ends; waits at most two seconds."""
-        self._stopping = time.monotonic()
+        self._stopping = self._stopping or time.monotonic()
+        self._stopped.set()
         self._agent.tell("stop")
 
     def disown(self) -> None:
@@ -124,10 +125,15 @@ class _Agent:
     pid: int | None = None  # of its process; None for a thread
     _to = -1
 
+    def __init__(self) -> None:
+        # held while the pipe is written or closed: its number may be that of a file of the program at once, which must get no command
+        self._lock = threading.RLock()
+
     def tell(self, command: str) -> None:
         """Write a command without blocking."""
         try:
-            os.write(self._to, f"{command}\n".encode())
+            with self._lock:
+                os.write(self._to, f"{command}\n".encode())
         except OSError:
             pass  # it has ended or does not read; the listener will notice
 
@@ -142,6 +148,7 @@ class ChildAgent(_Agent):
         import json
         import subprocess
 
+        super().__init__()
         home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         # -I -S: neither the user's folder nor site packages may provide another json or an import hook
         code = (
@@ -210,15 +217,17 @@ class ChildAgent(_Agent):
 
     def disown(self) -> None:
         """Close our ends in a forked child, and forget the process: only the parent may wait for it."""
+        self._lock = threading.RLock()  # a thread that does not exist here may hold the other
         self._close()
         self._process.returncode = 0
 
     def _close(self) -> None:
         # close the streams: otherwise they would close the descriptors again when collected, even if they have been reused
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        self._to = self._from = -1
+        with self._lock:
+            self._to = self._from = -1
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    stream.close()
 
 
 def _duplicate(descriptor: int) -> int:
@@ -234,7 +243,9 @@ class ThreadAgent(_Agent):
     def __init__(self, request: Request) -> None:
         from queue import SimpleQueue
 
+        super().__init__()
         self._from, self._to = os.pipe()
+        os.set_blocking(self._to, False)
         self._messages: SimpleQueue[Message | None] = SimpleQueue()  # None is the last
         self._request = request
         threading.Thread(target=self._run, name="gpulse-agent", daemon=True).start()
@@ -250,12 +261,14 @@ class ThreadAgent(_Agent):
 
     def end(self) -> None:
         """Tell the thread to end; a thread that hangs in the driver is abandoned."""
-        if self._to >= 0:
-            os.close(self._to)
-            self._to = -1
+        with self._lock:
+            handle, self._to = self._to, -1
+            if handle >= 0:
+                os.close(handle)
 
     def disown(self) -> None:
         """Close the pipe in a forked child, which does not have the thread."""
+        self._lock = threading.RLock()
         self.end()
         self._close()
 

@@ -14,8 +14,9 @@ import time
 from ..queue_worker import QueueWorker
 from ..sources.registry import make_source
 from .link import Link
-from .messages import PART_OF, AlertMessage, Greeting
+from .messages import PART_OF, AgentSample, Greeting
 from .process import doubts, world_size
+from .worker_stacks import WorkerStacks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Listener:
         self._teller: Teller | None = None
         self.job: JobFile | None = None
         self.link = Link(request, say, self._status, threaded)
+        ledger.workers = WorkerStacks() if request.stacks else None
         threading.Thread(target=self._listen, name="gpulse-monitor", daemon=True).start()
 
     def sample_now(self) -> None:
@@ -95,8 +97,7 @@ class Listener:
         try:
             from .samples import Samples
 
-            stacks = any(getattr(outlet.sink, "stacks", False) for outlet in self._outlets)
-
+            stacks = any(outlet.sink.stacks for outlet in self._outlets)
             if ledger.workers is not None:
                 from .stack_sampler import StackSampler
 
@@ -112,19 +113,16 @@ class Listener:
                         self._say(doubt)
                     if self._hasty:  # an agent that replaces another only knows the default interval
                         self._tell_haste()
-                    continue
-                if isinstance(message, AlertMessage):
-                    self._alert(message, samples)
-                    continue
-                ledger.add(message)  # type: ignore[arg-type]
-                self._relax()
-                if self._outlets and (sample := samples.due(message, self.link.stopping)) is not None:  # type: ignore[arg-type]
-                    for outlet in self._outlets:
-                        outlet.put(sample)
+                elif isinstance(message, AgentSample):
+                    ledger.add(message)
+                    self._relax()
+                    self._hand_on(message, samples)
         except Exception as error:  # noqa: BLE001  # a bug of ours ends the monitoring, never the training
             self._say(f"{type(error).__name__}: {error}; this program continues without monitoring.")
         finally:
             ledger.unwatched()
+            if ledger.workers is not None:
+                ledger.workers.close()
             self._over.set()
 
     def _sample_stacks(self) -> float:
@@ -138,13 +136,15 @@ class Listener:
             self._say(f"stacks cannot be sampled ({type(error).__name__}: {error}).")
             return 1.0
 
-    def _alert(self, message: AlertMessage, samples: Samples) -> None:
-        """Print what has begun, one line each, and pass it to the sinks; what is over goes to the sinks only."""
-        for event in message.events:
-            alert = alert_of(event, self._ledger.ordinals)
-            samples.add_alert(alert)
+    def _hand_on(self, taken: AgentSample, samples: Samples) -> None:
+        """Print the alerts that fired, one line each, and give the sinks a sample if one is due."""
+        alerts = [alert_of(event, self._ledger.ordinals) for event in taken.alerts]
+        for alert in alerts:
             if alert.state == "fire":
                 self._show(f"gpulse: {alert.text}")
+        if self._outlets and (sample := samples.due(taken, alerts, self.link.stopping)) is not None:
+            for outlet in self._outlets:
+                outlet.put(sample)
 
     def _tell_haste(self) -> None:
         self.link.tell(f"measure {min(self._request.interval, _HASTE)}")
@@ -228,7 +228,7 @@ def opened(sinks: Iterable[Sink], say: Callable[[str], None], source: str) -> li
     outlets = []
     for sink in sinks:
         try:
-            if getattr(sink, "real_only", False) and not make_source(source).machine.real:
+            if sink.real_only and not make_source(source).machine.real:
                 say(f"data of {source} is not written to this machine's history; name another file: {sink.name}:FILE.")
                 continue
             sink.open()
@@ -262,11 +262,6 @@ class Outlet(QueueWorker):
         self.summary = ""  # what the sink is handed before it is closed
         self._flushed = time.monotonic()
 
-    @property
-    def continued(self) -> str:
-        """The name of a sink that continues this one in another process; a sink of another package need not have one."""
-        return self.sink.continued() if hasattr(self.sink, "continued") else ""
-
     def handle(self, sample: Sample) -> None:
         self.sink.write(sample)
         if time.monotonic() - self._flushed > _FLUSH:
@@ -274,7 +269,7 @@ class Outlet(QueueWorker):
             self.sink.flush()
 
     def finish(self) -> None:
-        if self.summary and hasattr(self.sink, "summarize"):
+        if self.summary:
             self._try(self.sink.summarize, self.summary)
         self.sink.close()
 
@@ -318,8 +313,8 @@ class RunKeeper:
         """Write how it ended; return how it compares with the last run of the same command, empty if that takes too long."""
         if not self._kept or (summary.seconds < _TRIAL and not self._part):
             return ""
-        recording = next((os.path.abspath(sink.path) for sink in self._sinks if sink.name == "jsonl"), None)  # type: ignore[attr-defined]
-        told = {"failure": self.failure, "recording": recording, "traces": self._traced}
+        recording = next((getattr(sink, "path", None) for sink in self._sinks if sink.name == "jsonl"), None)
+        told = {"failure": self.failure, "recording": recording and os.path.abspath(recording), "traces": self._traced}
         return self._begun().end_in_time(max(0.5, seconds), summary, **told)
 
     def _poll(self) -> None:

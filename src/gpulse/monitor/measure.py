@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 
 _EVERY = Measurements()
-_lock = threading.Lock()
+_lock = threading.RLock()
 _started: list[Monitor] = []  # the quiet monitor, which samples for measurements where no other Monitor does
 # the current `with` blocks of a thread or of a task of an event loop
-_inside: ContextVar[tuple[tuple[Measure, Timing], ...]] = ContextVar("gpulse_measures", default=())
+_inside: ContextVar[tuple[Timing, ...]] = ContextVar("gpulse_measures", default=())
 os.register_at_fork(after_in_child=_EVERY.start_over)
 
 
@@ -73,20 +73,23 @@ class Measure:
         self._sync = sync
         self._show = show
         self._reset_peak = reset_peak
+        self._open: list[Timing] = []
 
     def __enter__(self) -> Measurement:
         timing = self.timing().__enter__()
-        _inside.set((*_inside.get(), (self, timing)))
+        self._open.append(timing)
+        _inside.set((*_inside.get(), timing))
         return timing.measurement
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        inside = [*_inside.get()]
-        at = max((at for at, (measure, _) in enumerate(inside) if measure is self), default=None)
-        if at is not None:
-            _, timing = inside.pop(at)
-            _inside.set(tuple(inside))
+        # a block may end in another thread or task than it began, as in web frameworks: then it is the last one
+        here = [timing for timing in _inside.get() if timing in self._open] or self._open
+        if here:
+            timing = here[-1]
+            self._open.remove(timing)
+            _inside.set(tuple(one for one in _inside.get() if one is not timing))
             timing.__exit__(kind, error, trace)
 
     def __call__(self, function: F) -> F:
@@ -159,9 +162,18 @@ class Timing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # GPU values are added when the last sample has arrived
-        if self._cuda is not None and self._sync:
-            self._cuda.synchronize()
+        try:
+            if self._cuda is not None and self._sync:
+                self._cuda.synchronize()
+        except Exception as late:  # an error of the program's own kernels, which is told only now
+            self._end(type(late))
+            if kind is None:
+                raise
+        else:
+            self._end(kind)
+
+    def _end(self, kind: type[BaseException] | None) -> None:
+        """Note what is known now; GPU values are added when the last sample has arrived."""
         self.pause()
         measurement = self.measurement
         measurement.elapsed = time.perf_counter() - self._start
@@ -265,7 +277,7 @@ def _stop() -> None:
 def _after_fork() -> None:
     """In a forked child: the lock may be held by a thread that does not exist here, and the monitor is the parent's."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _started.clear()
 
 

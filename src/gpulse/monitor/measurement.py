@@ -90,7 +90,7 @@ class Measurement:
         self.torch_peak_limit: int | None = None
         self.torch_held_net: int | None = None
         self.tally: CallTally | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._then: list[Callable[[Measurement], None]] | None = []
         self._gpus: tuple[GpuSummary, ...] | None = None
 
@@ -256,9 +256,10 @@ class Measurement:
         before, after = self.tally.before.get(uuid), self.tally.after.get(uuid)
         if after is None:
             return None
-        if self.torch_held_net is None or len(self.gpus) > 1 or before is None or after.own is None:
+        held = None if before is None else before.own
+        if self.torch_held_net is None or len(self.gpus) > 1 or held is None or after.own is None:
             return after.all if which == "all" else after.own
-        own = (before.own or 0.0) + self.torch_held_net
+        own = held + self.torch_held_net
         return own if which == "own" else None if after.all is None else after.all - after.own + own
 
     def _peak(self, which: str) -> float | None:

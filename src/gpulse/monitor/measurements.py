@@ -115,7 +115,7 @@ class Measurements:
 
     def __init__(self) -> None:
         self._totals: dict[str, Total] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def add(self, measurement: Measurement) -> None:
         """Count a call now, and add its GPU values once they are known."""
@@ -139,7 +139,7 @@ class Measurements:
 
     def start_over(self) -> None:
         """Forget the parent's totals in a forked child, and its lock, which a thread that does not exist here may hold."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._totals = {}
 
     def clear(self) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..model.metric import Value as MetricValue
     from ..model.snapshot import Snapshot
 
-    Message: TypeAlias = "Birth | Greeting | AgentSample | AlertMessage | Trouble"
+    Message: TypeAlias = "Birth | Greeting | AgentSample | Trouble"
 
 SELDOM = 1.0  # seconds between two reads of the activity counters and process lists, if samples come more often
 HOST = ("name", "memory_total", "cpu_count", *HOST_CURVES)
@@ -117,7 +117,7 @@ class AgentSample(Value):
     """One sample: `at` is the monotonic clock, shared by all processes of a machine; `program` is None if it could not be read.
 
     `own` are the PIDs on the GPUs that belong to the program; None if processes cannot be told apart. `slow`: what is read
-    every few seconds was read for this sample.
+    every few seconds was read for this sample. `alerts` are those that fired or cleared with it.
     """
 
     at: float
@@ -125,12 +125,7 @@ class AgentSample(Value):
     program: Process | None
     own: frozenset[int] | None = None
     slow: bool = False
-
-
-class AlertMessage(Value):
-    """Alerts that fired or cleared; the sample they were found in follows."""
-
-    events: Sequence[Event]
+    alerts: Sequence[Event] = ()
 
 
 class Trouble(Value):
@@ -153,10 +148,10 @@ def encode(message: Message) -> bytes:
         plain = to_plain(message.snapshot)
         plain["at"], plain["slow"] = message.at, message.slow
         plain["own"] = None if message.own is None else [*message.own]
+        if message.alerts:
+            plain["alerts"] = [event.to_plain() for event in message.alerts]
         if message.program is not None:
             plain["program"] = {**dict(message.program.items()), "gaps": dict(message.program.gaps)}
-    elif isinstance(message, AlertMessage):
-        plain = {"alerts": [event.to_plain() for event in message.events]}
     else:
         plain = {type(message).__name__.lower(): message.to_plain()}
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
@@ -174,8 +169,6 @@ def decode(line: bytes) -> Message | None:
         for name, kind in _PLAIN.items():
             if name in plain:
                 return kind(**plain[name])  # type: ignore[no-any-return]
-        if "alerts" in plain:
-            return AlertMessage([Event.from_plain(event) for event in plain["alerts"]])
         program, own = plain.get("program"), plain.get("own")
         return AgentSample(
             float(plain["at"]),
@@ -183,6 +176,7 @@ def decode(line: bytes) -> Message | None:
             None if program is None else _program(program),
             None if own is None else frozenset(map(int, own)),
             bool(plain.get("slow")),
+            [Event.from_plain(event) for event in plain.get("alerts", ())],
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RecordingError):
         return None

@@ -15,7 +15,6 @@ from .listener import Listener, RunKeeper, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
 from .rhythm import Batches, Collector, counted_by_program
 from .windows import PhaseContext
-from .worker_stacks import WorkerStacks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,27 +128,13 @@ class Monitor:
         if (flops := self._step_flops()) is not None:
             flops.follow(self._ledger, self._say)
         running.append(self)
-        if self._samples():
-            if not self._quiet:  # no notebook is kept, and of a job only the first rank
-                kept = self._cell is None and not process.global_rank(os.environ)
-                self._keeper = RunKeeper(self.run, self._ledger, self._sinks, kept, self._print)
-            self._outlets = opened(self._sinks, self._say, self._source)
-            self._begin(self._ledger)
-        else:
-            from .job import JobFile
-
-            self._job = JobFile(self._ledger, self._shared, presence=self.run)
-        if self._snapshots:
-            from .out_of_memory import MemorySnapshot, snapshot_path
-
-            path = snapshot_path(self._sinks, self.run, process.global_rank(os.environ))
-            self._memory = MemorySnapshot(path, self._print)
-        if self._trace_signal is not None:
-            from .traces import TraceSignal
-
-            TraceSignal(self._trace_signal, self._ledger, self._keeper, self._say)
         process.at_fork(_disown_all)
         process.at_end(self.stop)
+        for what, begin in (("sampling", self._begin), ("what was asked for besides", self._begin_rest)):
+            try:
+                begin(self._ledger)
+            except Exception as error:  # noqa: BLE001  # no process or thread is left, or the current folder is gone
+                self._say(f"{what} could not be started ({error}); this program continues without it.")
         return self
 
     def stop(self) -> Summary | None:
@@ -164,7 +149,11 @@ class Monitor:
         except Exception as error:  # noqa: BLE001  # a bug of ours costs the summary, never the training
             self._say(f"no summary: {type(error).__name__}: {error}.")
             return None
-        finally:
+        finally:  # on Ctrl-C meanwhile, too: nothing may go on
+            if self._listener is not None:
+                self._listener.link.stop()
+            for outlet in self._outlets:
+                outlet.close()
             self._pid, self._listener, self._job, self._outlets = 0, None, None, []
 
     def _finish(self, ledger: Ledger) -> Summary:
@@ -185,8 +174,6 @@ class Monitor:
         job = self._job if self._listener is None else self._listener.job
         if job is not None:
             report = job.finish(summary, deadline, report) and report
-        if ledger.workers is not None:
-            ledger.workers.close()
         if report:
             from .report import report_text
 
@@ -204,8 +191,8 @@ class Monitor:
             self.mark("interrupted" if isinstance(error, KeyboardInterrupt) else "failed", type(error).__name__)
             if self._keeper is not None:
                 self._keeper.failure = type(error).__name__
-            if self._memory is not None and "out of memory" in str(error):  # an older torch does not tell before
-                self._memory.write()
+            if self._memory is not None:
+                self._memory.failed(error)
         self.stop()
 
     # --- reported by the program
@@ -230,13 +217,13 @@ class Monitor:
         if count:
             counted_by_program(self)
         if self._is_ours() and self._ledger is not None:
-            self._ledger.step(count, items, tokens)
+            self._ledger.step(int(count), float(items), float(tokens))  # a tensor would stay on the GPU, and in no file
 
     def resume(self, step: int) -> None:
         """Say that the run continues after this many steps, as a checkpoint tells: later ones count on from there."""
-        self._initial_step = step
+        self._initial_step = int(step)  # checkpoints may hold it as a tensor
         if self._is_ours() and self._ledger is not None:
-            self._ledger.rhythm.initial = step - self._ledger.rhythm.steps
+            self._ledger.rhythm.initial = self._initial_step - self._ledger.rhythm.steps
 
     def waited(self, seconds: float) -> None:
         """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""
@@ -313,20 +300,36 @@ class Monitor:
     # --- internal
 
     def _begin(self, ledger: Ledger) -> None:
-        ledger.workers = WorkerStacks() if self._stacks else None
-        try:
-            self._listener = Listener(
-                ledger,
-                self._request(),
-                self._outlets,
-                self._say,
-                self._print,
-                threaded=self._threaded,
-                every_rank=self._every_rank,
-                tick=None if self._keeper is None else self._keeper.tick,
-            )
-        except Exception as error:  # noqa: BLE001  # no process or thread available; an agent that did start notices the end of its pipe
-            self._say(f"sampling could not be started ({error}); this program continues without monitoring.")
+        if not self._every_rank and process.local_rank(os.environ):
+            from .job import JobFile
+
+            self._job = JobFile(ledger, self._shared, presence=self.run)
+            return
+        if not self._quiet:  # no notebook is kept, and of a job only the first rank
+            kept = self._cell is None and not process.global_rank(os.environ)
+            self._keeper = RunKeeper(self.run, ledger, self._sinks, kept, self._print)
+        self._outlets = opened(self._sinks, self._say, self._source)
+        self._listener = Listener(  # if it cannot be started, an agent that did start notices the end of its pipe
+            ledger,
+            self._request(),
+            self._outlets,
+            self._say,
+            self._print,
+            threaded=self._threaded,
+            every_rank=self._every_rank,
+            tick=None if self._keeper is None else self._keeper.tick,
+        )
+
+    def _begin_rest(self, ledger: Ledger) -> None:
+        if self._trace_signal is not None:
+            from .traces import TraceSignal
+
+            TraceSignal(self._trace_signal, ledger, self._keeper, self._say)
+        if self._snapshots:
+            from .out_of_memory import MemorySnapshot, snapshot_path
+
+            path = snapshot_path(self._sinks, self.run, process.global_rank(os.environ))
+            self._memory = MemorySnapshot(path, self._print)
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
@@ -337,9 +340,6 @@ class Monitor:
         from .flops import StepFlops
 
         return StepFlops(*self._flops, processes=1 if self._every_rank else process.local_size(os.environ))
-
-    def _samples(self) -> bool:
-        return self._every_rank or process.local_rank(os.environ) == 0
 
     def _request(self) -> Request:
         from ..torch import ordinals
@@ -359,10 +359,10 @@ class Monitor:
             without_gpus=True,
             started=0.0 if self._ledger is None else self._ledger.started,
             report=self._report,
-            files=[name for outlet in self._outlets if (name := outlet.continued)],
+            files=[name for outlet in self._outlets if (name := outlet.sink.continued())],
             stderr=descriptor_of(self._stderr or sys.stderr) if self._report else -1,
             stacks=self._stacks,
-            processes=sorted({key for sink in self._sinks for key in getattr(sink, "processes", ())}),
+            processes=sorted({key for sink in self._sinks for key in sink.processes}),
         )
 
     def _sample_now(self) -> None:

@@ -12,6 +12,7 @@ from ..model.catalog import free_memory
 from ..present.out_of_memory import account
 from ..torch import cuda
 from . import monitor as monitors
+from .arguments import folder_beside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,10 +109,12 @@ def _ask_torch(report: OutOfMemory) -> None:
 
 def _ask_gpu(report: OutOfMemory, source: str | None) -> None:
     """Add what the driver knows: the GPU, its other processes and, if a Monitor runs, the growth before."""
-    from ..api import visible_gpus
+    from ..api import seen_by_program, snapshot
+    from ..sampling.assemble import ProcessFamily
 
     try:
-        gpus = visible_gpus(source=source)
+        taken = snapshot(source=source)
+        gpus = seen_by_program(taken)
     except Exception:  # noqa: BLE001  # without a driver the message alone must do
         return
     at = report.device if report.device is not None else 0 if len(gpus) == 1 else None
@@ -122,20 +125,23 @@ def _ask_gpu(report: OutOfMemory, source: str | None) -> None:
     report.total = gpu.memory_total if report.total is None else report.total
     if report.free is None and (free := free_memory(gpu)) is not None:
         report.free, report.free_is_now = free, True
-    report.others = _others(report, gpu)
+    # in a container, the driver may report the PIDs of the host, of which one may be like ours
+    report.others = _others(
+        report, gpu, {os.getpid()} if ProcessFamily(os.getpid()).members(taken) is not None else set()
+    )
     for monitor in monitors.running[-1:]:
         if (ledger := monitor.ledger) is not None:
             report.growth = ledger.trail.growth(gpu.uuid)
 
 
-def _others(report: OutOfMemory, gpu: Gpu) -> list[MemoryHolder]:
+def _others(report: OutOfMemory, gpu: Gpu, own: set[int]) -> list[MemoryHolder]:
     """Return the other processes, largest first; names come from the driver's list, sizes from the message where it has them."""
     there = {int(process.pid): process for process in gpu.all_processes() if process.pid is not None}
     said = {other.pid: other for other in report.others}
-    if report.used is None and (own := there.get(os.getpid())) is not None:
-        report.used = own.memory_used
+    if report.used is None:
+        report.used = next((there[pid].memory_used for pid in own if pid in there), None)
     found = []
-    for pid in {*there, *said} - {os.getpid()}:
+    for pid in {*there, *said} - own:
         process, told = there.get(pid), said.get(pid)
         held = told.bytes if told is not None else process.memory_used if process is not None else None
         name, user = (None, None) if process is None else (process.name, process.user)
@@ -175,10 +181,22 @@ class MemorySnapshot:
         if self._written or self._closed.is_set():
             return
         self._written = True
-        draft = f"{self.path}.{os.getpid()}.part"
-        if _quietly(lambda found: found.memory._dump_snapshot(draft)) and os.path.exists(draft):
-            os.replace(draft, self.path)
+        if _quietly(self._dump):
             self._show(f"gpulse: out of memory; torch's memory snapshot is in {self.path} (open it at {VIEWER}).")
+
+    def failed(self, error: BaseException) -> None:
+        """Write the snapshot if an error says that memory ran out: an older torch does not tell before."""
+        try:
+            told = str(error)
+        except Exception:  # noqa: BLE001  # whatever the program's class raises
+            return
+        if "out of memory" in told:
+            self.write()
+
+    def _dump(self, found: Any) -> None:
+        draft = f"{self.path}.{os.getpid()}.part"
+        found.memory._dump_snapshot(draft)
+        os.replace(draft, self.path)
 
     def _wait(self) -> None:
         while not self._closed.wait(_OFTEN) and not self._begin():
@@ -207,14 +225,9 @@ def history_is_on() -> bool:
 
 
 def snapshot_path(sinks: Iterable[Sink], run: str, rank: int | None) -> str:
-    """Return where the snapshot of a run goes: beside the first file of its sinks, else in the current folder."""
-    folders = [
-        os.path.dirname(os.path.abspath(path)) for sink in sinks if isinstance(path := getattr(sink, "path", None), str)
-    ]
+    """Return where the snapshot of a run goes."""
     name = "".join(char if char.isalnum() or char in "-_." else "_" for char in run)
-    return os.path.join(
-        folders[0] if folders else os.getcwd(), f"{name}{'' if rank is None else f'-rank{rank}'}-oom.pickle"
-    )
+    return os.path.join(folder_beside(sinks), f"{name}{'' if rank is None else f'-rank{rank}'}-oom.pickle")
 
 
 def _quietly(call: Callable[[Any], object]) -> bool:

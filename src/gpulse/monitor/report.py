@@ -196,22 +196,24 @@ def print_utilization(file: TextIO | None = None, *, source: str | None = None) 
     """
     from ..api import read_once, seen_by_program
     from ..model.select import Wanted
+    from ..sampling.assemble import ProcessFamily
     from ..sampling.sampler import Sampler
     from ..sources.registry import default_source, make_source
 
     stream, wanted = file or sys.stdout, Wanted(_SHOWN, process=("memory_used",))
     try:
-        gpus = seen_by_program(read_once(Sampler(make_source(source or default_source()), wanted).open()))
+        taken = read_once(Sampler(make_source(source or default_source()), wanted).open())
     except GpulseError as error:
         stream.write(f"gpulse: {error}\n")
         return
+    gpus, family = seen_by_program(taken), ProcessFamily(os.getpid()).members(taken) or ()
     if not gpus:
         stream.write(
             "gpulse: no GPU is visible to this program (CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or ZE_AFFINITY_MASK).\n"
         )
     for number, gpu in enumerate(gpus):
-        own = [process.memory_used for process in gpu.all_processes() if process.pid == os.getpid()]
-        known = [size for size in own if size is not None]
+        own = [process for process in gpu.all_processes() if process.pid in family and process.pid == os.getpid()]
+        known = [process.memory_used for process in own if process.memory_used is not None]
         held = f" · this process {size_text(sum(known))}" if known else ""
         stream.write(f"{gpu_line(gpu, number)}{held}\n")
 

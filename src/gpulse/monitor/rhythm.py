@@ -89,7 +89,7 @@ class Collector:
 
     def __init__(self, keys: list[str] | None) -> None:
         self._keys = keys
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._sample: AgentSample | None = None
         self._values: dict[str, float] = {}
         self._ledger: Ledger | None = None
@@ -124,7 +124,7 @@ class Marks:
     """Marks in order; thread-safe. Of those that nobody has taken, the newest ten thousand are kept."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._new: deque[Mark] = deque(maxlen=_MOST)
 
     def add(self, name: str, value: object) -> None:

@@ -60,18 +60,15 @@ class Samples:
         """Set the order of the GPUs as reported by an agent."""
         self._tags = Tags(uuids, self._keys, self._ledger.energy)
 
-    def add_alert(self, alert: Alert) -> None:
-        """Pass an alert to the sinks with their next sample."""
-        self._alerts.append(alert)
-
-    def due(self, taken: AgentSample, last: bool = False) -> Sample | None:
-        """Return the sample for sinks; None if it is too close to the previous one and not the `last`."""
+    def due(self, taken: AgentSample, alerts: Iterable[Alert] = (), last: bool = False) -> Sample | None:
+        """Return the sample for sinks; None if it is too close to the previous one and not the `last`: its alerts go with the next."""
+        self._alerts += alerts
         self._events += self._detector.observe(taken.snapshot)
         self._activity.add(taken)
         if taken.at - self._at < (0.0 if last else self._apart):
             return None
         events, self._events = tuple(self._events), []
-        alerts, self._alerts = tuple(self._alerts), []
+        told, self._alerts = tuple(self._alerts), []
         ledger = self._ledger
         since = taken.at - max(self._at, ledger.started)
         self._at = taken.at
@@ -99,7 +96,7 @@ class Samples:
             program=taken.program,
             texts=self._tags.texts,
             events=events,
-            alerts=alerts,
+            alerts=told,
             progress=self._since_last(),
             stacks=self._new_stacks(taken.at, last),
         )
@@ -162,16 +159,19 @@ class Tags:
             if (tag := f"{group}/energy") in found:
                 found[tag] = self._energy.joules(gpu)
         if self._own is not None:
-            self._add_own(found, self._own, sample.snapshot.gpus)
+            self._add_own(found, self._own, sample)
         self._add(found, "host", sample.snapshot.host, HOST_METRICS, HOST_METRICS.keys() - HOST_CONSTANTS, "")
         if sample.program is not None:
             self._add(found, "process", sample.program, PROCESS_METRICS, _PROGRAM, "")
         return found
 
-    def _add_own(self, found: dict[str, float], own: OwnTags, gpus: Sequence[Gpu]) -> None:
-        in_torch = own.from_torch(gpus)
-        for at, gpu in enumerate(gpus):
-            values = dict(own.from_driver(gpu))
+    def _add_own(self, found: dict[str, float], own: OwnTags, sample: AgentSample) -> None:
+        in_torch = own.from_torch(sample.snapshot.gpus)
+        pid = (
+            os.getpid() if os.getpid() in (sample.own or ()) else None
+        )  # in a container, another's process may have the number
+        for at, gpu in enumerate(sample.snapshot.gpus):
+            values = {} if pid is None else dict(own.from_driver(gpu, pid))
             if gpu.uuid in in_torch:
                 values["torch_allocated"], values["torch_reserved"] = in_torch[gpu.uuid]
             for key, value in values.items():
@@ -215,9 +215,9 @@ class OwnTags:
         self._devices: list[str] | None = None  # UUIDs by torch's ordinal
         self._used: set[int] = set()  # torch's ordinals that had memory once: a 0 there is a value
 
-    def from_driver(self, gpu: Gpu) -> Iterator[tuple[str, float]]:
-        """Yield what the driver says of this process, by key."""
-        own = [process for process in gpu.all_processes() if process.pid == os.getpid()]
+    def from_driver(self, gpu: Gpu, pid: int) -> Iterator[tuple[str, float]]:
+        """Yield what the driver says of this process, which it knows by `pid`, by key."""
+        own = [process for process in gpu.all_processes() if process.pid == pid]
         for name, key in _READ.items():
             known = [value for process in own if isinstance(value := process.get(key), (int, float))]
             if known:

@@ -40,7 +40,7 @@ class StackSampler:
     def __init__(self, workers: WorkerStacks) -> None:
         self._workers = workers
         self._tally = CodeTally()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._names = FrameNames()
         self._pid = os.getpid()
         self._at = time.monotonic()

@@ -18,6 +18,7 @@ from ..present.text import clean
 from ..store.lines import remove, replaced
 from ..torch import part_of_torch
 from ..value import Value
+from .arguments import folder_beside
 from .presence import folder_of, presences, read_private
 
 TYPE_CHECKING = False
@@ -197,15 +198,10 @@ class StepTraces:
             self._written(more["path"])
 
     def _path(self) -> str:
-        """Return where to write: beside what the sinks write, as TensorBoard's profiler page expects it, else in the working folder."""
+        """Return where to write: beside what the sinks write, in the folder of TensorBoard's run as its profiler page expects it."""
         step = self._ledger.rhythm.reached or 0
         name = f"gpulse-{self._run}-step{step}.pt.trace.json.gz".replace("/", "_")
-        for sink in self._sinks:
-            if (folder := getattr(sink, "logdir", None)) is not None:
-                return os.path.join(os.path.abspath(os.fspath(folder)), name)
-            if (path := getattr(sink, "path", None)) is not None:
-                return os.path.join(os.path.dirname(os.path.abspath(os.fspath(path))), name)
-        return os.path.abspath(name)
+        return os.path.join(folder_beside(self._sinks), name)
 
 
 class StepTrace:
@@ -270,9 +266,12 @@ class StepTrace:
         self._profiler.stop()
         self._answer("writing")
         writer = threading.Thread(target=self._write, name="gpulse-trace", daemon=True)  # for seconds; training goes on
-        writer.start()
-        if wait:
-            writer.join(5.0)
+        try:
+            writer.start()
+        except RuntimeError:  # the interpreter is exiting
+            self._write()
+        else:
+            writer.join(5.0 if wait else 0.0)
 
     def _write(self) -> None:
         try:

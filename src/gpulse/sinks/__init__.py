@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
+from .table import HOMES as _HOMES
+
 # Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
-_HOMES = {
-    "TensorBoardSink": "tensorboard",
-    "WandbSink": "trackers",
-    "MlflowSink": "trackers",
-    "CometSink": "trackers",
-    "ClearmlSink": "trackers",
-    "SwanlabSink": "trackers",
-    "TrackioSink": "trackers",
-    "AimSink": "trackers",
-    "CsvSink": "files",
-    "JsonlSink": "files",
-    "HistorySink": "files",
-    "CallableSink": "base",
-    "Sink": "base",
-    "Sample": "base",
-    "Mark": "base",
-    "Alert": "base",
-}
 __all__ = list(_HOMES)  # a single table of names
 
 

@@ -17,6 +17,8 @@ from .trackers import TrackioSink as TrackioSink
 from .trackers import WandbSink as WandbSink
 
 __all__ = [
+    "CsvSink",
+    "JsonlSink",
     "TensorBoardSink",
     "WandbSink",
     "MlflowSink",
@@ -24,10 +26,8 @@ __all__ = [
     "ClearmlSink",
     "SwanlabSink",
     "TrackioSink",
-    "AimSink",
-    "CsvSink",
-    "JsonlSink",
     "HistorySink",
+    "AimSink",
     "CallableSink",
     "Sink",
     "Sample",

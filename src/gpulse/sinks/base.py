@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ..errors import GpulseError, UsageError
 from ..value import Value, fresh
+from .table import BUILT_IN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ class Sink:
     name = "sink"
     processes: tuple[str, ...] = ()  # catalog keys to read for each process on a GPU
     stacks = False  # whether it keeps the stacks of samples
+    real_only = False  # whether it takes no samples of a simulated machine
 
     def open(self) -> None:
         """Prepare; nothing needs to be created before the first sample."""
@@ -240,21 +242,6 @@ def under(prefix: str, tag: str) -> str:
     return f"{prefix}/{tag}" if prefix else tag
 
 
-# name: its class, and what follows the colon (in brackets where it may be left out, empty where nothing may follow)
-BUILT_IN = {
-    "csv": ("CsvSink", "FILE"),
-    "jsonl": ("JsonlSink", "FILE"),
-    "tensorboard": ("TensorBoardSink", "[FOLDER]"),
-    "wandb": ("WandbSink", ""),
-    "mlflow": ("MlflowSink", "[RUN]"),
-    "comet": ("CometSink", ""),
-    "clearml": ("ClearmlSink", ""),
-    "swanlab": ("SwanlabSink", ""),
-    "trackio": ("TrackioSink", ""),
-    "history": ("HistorySink", "[FILE]"),
-}
-
-
 def sink_named(text: str) -> Sink:
     """Return the sink that a text such as `csv:gpu.csv` or `wandb` names; raise UsageError when there is none.
 
@@ -262,13 +249,12 @@ def sink_named(text: str) -> Sink:
     """
     name, _, detail = text.partition(":")
     if name in BUILT_IN:
-        return _built_in(name, detail)
+        return _built_in(name, detail, *BUILT_IN[name])
     from ..plugins import SINKS, plugins
 
     found = plugins(SINKS)
-    for plugin in found:
-        if plugin.name == name:
-            return PluginSink(plugin, detail)
+    if (plugin := next((one for one in found if one.name == name), None)) is not None:
+        return BorrowedSink(name, lambda: _plugged_in(plugin, detail))
     from ..model.select import did_you_mean
 
     names = list(dict.fromkeys([*BUILT_IN, *(plugin.name for plugin in found)]))
@@ -277,49 +263,54 @@ def sink_named(text: str) -> Sink:
     raise UsageError(f"unknown sink {text!r}{guess}", f"{folder}choose one of {', '.join(names)}.")
 
 
-def _built_in(name: str, detail: str) -> Sink:
-    kind, needs = BUILT_IN[name]
+def _built_in(name: str, detail: str, module: str, kind: str, needs: str) -> Sink:
     if needs.isupper() and not detail and not needs.startswith("["):
         raise UsageError(f"the sink {name!r} needs a file;", f"write it as {name}:{needs}.")
     if detail and not needs:
         raise UsageError(f"the sink {name!r} takes nothing after its name;", f"write it as {name}.")
-    made: type[Sink] = getattr(__import__("gpulse.sinks", fromlist=[kind]), kind)
+    made: type[Sink] = getattr(__import__(f"gpulse.sinks.{module}", fromlist=[kind]), kind)
     return made(detail) if detail else made()  # type: ignore[call-arg]
 
 
-class PluginSink(Sink):
-    """A sink of another package: loaded and made by `open`, which raises BrokenPlugin when that fails."""
+def _plugged_in(plugin: Plugin, detail: str) -> Sink:
+    sink = plugin.call(detail)
+    if not isinstance(sink, Sink):
+        raise plugin.broken(f"it made a {type(sink).__name__} instead of a gpulse.sinks.Sink")
+    return sink
 
-    def __init__(self, plugin: Plugin, detail: str) -> None:
-        self.name = plugin.name
-        self._plugin = plugin
-        self._detail = detail
-        self._sink: Sink | None = None
+
+class BorrowedSink(Sink):
+    """A sink of another package, made by `open`. It need not inherit from ours: what it does not have of the interface, it does without."""
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        self.name = name
+        self._make = make
+        self._sink: Any = None
 
     def open(self) -> None:
-        sink = self._plugin.call(self._detail)
-        if not isinstance(sink, Sink):
-            raise self._plugin.broken(f"it made a {type(sink).__name__} instead of a gpulse.sinks.Sink")
-        self.processes, self.stacks = sink.processes, sink.stacks
+        sink = self._make()
+        self.processes, self.stacks = getattr(sink, "processes", ()), getattr(sink, "stacks", False)
         sink.open()
         self._sink = sink
 
     def write(self, sample: Sample) -> None:
-        assert self._sink is not None
         self._sink.write(sample)
 
     def continued(self) -> str:
-        return "" if self._sink is None else self._sink.continued()
+        return self._ask("continued") or ""
 
     def summarize(self, text: str) -> None:
-        if self._sink is not None:
-            self._sink.summarize(text)
+        self._ask("summarize", text)
 
     def flush(self) -> None:
-        if self._sink is not None:
-            self._sink.flush()
+        self._ask("flush")
 
     def close(self) -> None:
-        sink, self._sink = self._sink, None
-        if sink is not None:
-            sink.close()
+        try:
+            self._ask("close")
+        finally:
+            self._sink = None
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        found = getattr(self._sink, method, None)
+        return None if found is None else found(*arguments)

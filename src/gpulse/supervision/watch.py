@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from ..analysis.summary import Summary
     from ..analysis.tally import ServedRun
     from ..model.catalog import Gpu
+    from ..model.event import Event
     from ..model.snapshot import Snapshot
     from ..model.stacks import Frames, Stack, TimedStack
-    from ..monitor.messages import AgentSample, AlertMessage, Request
+    from ..monitor.messages import AgentSample, Request
 
 _MUTE = ("lost", "timeout")  # the processes on such a GPU are unknown; one may be the command
 _LAST_SAMPLE = 0.2  # seconds to wait for it
@@ -58,7 +59,6 @@ class CommandWatch:
         self._record = record
         self._code = code
         self._tell = tell
-        self._own_gpus: set[str] | None = None
         self._over = threading.Event()
         try:
             self._link = Link(request, self._note, threaded=True)
@@ -95,14 +95,12 @@ class CommandWatch:
         return self._serving.sorted()
 
     def _listen(self) -> None:
-        from ..monitor.messages import AgentSample, AlertMessage
+        from ..monitor.messages import AgentSample
 
         try:
             for message in self._link:
-                if isinstance(message, AlertMessage):
-                    self._alert(message)
-                elif isinstance(message, AgentSample):
-                    self._own_gpus = _own_gpus(message)
+                if isinstance(message, AgentSample):
+                    self._tell_hangs(message.alerts, _own_gpus(message))
                     if message.program is not None:
                         self._seen_cpu = max(self._seen_cpu, message.program.tree_cpu_time or 0.0)
                     self._answered |= any(gpu.state not in _MUTE for gpu in message.snapshot.gpus)
@@ -116,13 +114,13 @@ class CommandWatch:
             self._note(f"{error or type(error).__name__}")
         self._over.set()
 
-    def _alert(self, message: AlertMessage) -> None:
+    def _tell_hangs(self, events: Iterable[Event], used: set[str] | None) -> None:
         """Say that the command hangs, and where, when it does: who waits for its end would wait for long."""
         from ..analysis.alerts.rule_set import hangs
         from ..monitor.listener import alert_of
 
-        for event in message.events:
-            own = self._own_gpus is None or not self._own_gpus.isdisjoint(event.uuids)
+        for event in events:
+            own = used is None or not used.isdisjoint(event.uuids)
             if event.alert == "fire" and hangs(event) and own and self._tell is not None:
                 self._tell(alert_of(event, {}).text)
 

@@ -38,7 +38,11 @@ def test_a_sink_that_does_not_inherit_from_ours() -> None:
         def flush(self) -> None: ...
         def close(self) -> None: ...
 
-    assert kinds(Foreign()) == [Foreign]
+    (sink,) = sinks_of(Foreign())  # type: ignore[arg-type]
+    assert (sink.name, sink.processes, sink.stacks, sink.continued()) == ("foreign", (), False, "")
+    sink.open()
+    sink.summarize("what it cannot take")
+    sink.close()
 
 
 @pytest.mark.parametrize("wrong", [5, None, [3], object(), CsvSink, [Sink]])

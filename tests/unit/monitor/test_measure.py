@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import threading
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from gpulse.monitor.measure import measure, measurements
+from gpulse.monitor.monitor import Monitor
 from tests.unit.monitor.measured import BOTH, Log, _no_measurements, monitor, quiet, the_same  # noqa: F401
 
 # --- plain functions
@@ -30,6 +32,46 @@ def test_answers_errors_and_arguments_pass() -> None:
         divide()
     total = measurements()[divide.__qualname__]
     assert (total.calls, total.failed) == (4, 2)
+
+
+def test_a_block_may_end_in_another_context_than_it_began() -> None:
+    outer, block = measure("outer", show=False), measure("block", show=False)
+    with outer:
+        contextvars.copy_context().run(block.__enter__)
+        block.__exit__(None, None, None)
+        assert measurements()["block"].calls == 1
+        block.__exit__(None, None, None)  # there is none left
+        assert measurements()["block"].calls == 1
+    assert measurements()["outer"].calls == 1
+
+
+@pytest.mark.parametrize("own", [None, ValueError])
+def test_an_error_of_the_gpu_that_is_told_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+    own: type[Exception] | None,
+    monitor: Monitor,  # noqa: F811
+) -> None:
+    class Cuda:
+        syncs = 0
+
+        def synchronize(self) -> None:
+            self.syncs += 1
+            if self.syncs > 1:
+                raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    fake = Cuda()
+    monkeypatch.setattr("gpulse.monitor.measure.cuda", lambda: fake)
+
+    @measure("broken", sync=True, show=False)
+    def broken() -> None:
+        if own is not None:
+            raise own
+
+    with pytest.raises(own or RuntimeError):
+        broken()
+    assert measurements()["broken"].failed == 1
+    assert monitor.ledger is not None
+    assert not monitor.ledger.measuring  # the monitor would sample ten times per second for ever
 
 
 def test_what_a_function_says_of_itself_is_kept() -> None:

@@ -234,6 +234,16 @@ def test_torch_says_at_most_what_it_knows() -> None:
     assert "torch   5.0 GiB   -2.0 GiB" in str(call)
 
 
+def test_memory_that_was_not_known_before_is_not_taken_for_none() -> None:
+    hidden = snapshot((5 * GIB, None))  # memory in use, and nobody listed
+    call = made(hidden, snapshot((5 * GIB, 4 * GIB)), own=OWN)
+    call.torch_held_net = GIB
+    assert (call.memory_peak, call.memory_net, call.device_memory_net) == (4 * GIB, None, 0)
+    known = made(snapshot((4 * GIB, 3 * GIB)), snapshot((6 * GIB, 5 * GIB)), own=OWN)
+    known.torch_held_net = GIB  # the sample after the end is late: torch's own figure is that of the end
+    assert (known.memory_peak, known.memory_net) == (5 * GIB, GIB)
+
+
 # --- added up
 
 

@@ -128,6 +128,24 @@ def test_an_error_of_torch_does_not_reach_the_program(tmp_path: Path, put: Calla
     assert [*tmp_path.iterdir()] == []
 
 
+def test_a_place_that_cannot_be_written_does_not_reach_the_program(tmp_path: Path, put: Callable[[Cuda], Cuda]) -> None:
+    cuda = put(Cuda())
+    (tmp_path / "a").mkdir()
+    memory = MemorySnapshot(str(tmp_path / "a"), print)
+    cuda.observers[0](0, GIB, GIB, 0)  # torch would raise this instead of its own error
+    memory.close()
+
+
+def test_an_error_that_cannot_be_printed_passes(tmp_path: Path, put: Callable[[Cuda], Cuda]) -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    put(Cuda())
+    with pytest.raises(Silent), gpulse.Monitor(str(tmp_path / "gpu.csv"), source="demo", memory_snapshot=True):
+        raise Silent
+
+
 def test_a_monitor_writes_it_beside_its_files(tmp_path: Path, put: Callable[[Cuda], Cuda]) -> None:
     put(Cuda())
     monitor = gpulse.Monitor(str(tmp_path / "gpu.csv"), source="demo", run="a run", memory_snapshot=True)

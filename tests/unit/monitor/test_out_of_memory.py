@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 import pytest
 
 import gpulse
-from gpulse.model.catalog import Gpu, Host
+from gpulse.analysis.out_of_memory import read_message
+from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import MemoryTrail
+from gpulse.monitor.out_of_memory import _others
 from tests.unit.analysis.test_out_of_memory import GIB, TORCH_211_DEMAND, TORCH_211_OTHERS
 
 
@@ -133,3 +136,14 @@ def test_a_running_monitor_tells_the_growth(monkeypatch: pytest.MonkeyPatch) -> 
     assert monitors.running == []
     assert report is not None
     assert report.growth is not None
+
+
+def test_in_another_namespace_a_process_of_our_number_is_another() -> None:
+    gpu = Gpu({"uuid": "GPU-0"}, processes=(Process({"pid": os.getpid(), "memory_used": 5.0}),))
+    report = read_message(TORCH_211_DEMAND, "torch.OutOfMemoryError")
+    assert report is not None
+    report.used = None
+    assert [other.bytes for other in _others(report, gpu, set()) if other.pid == os.getpid()] == [5.0]
+    assert report.used is None
+    assert os.getpid() not in {other.pid for other in _others(report, gpu, {os.getpid()})}
+    assert report.used == 5.0

@@ -27,7 +27,7 @@ def process(pid: int, **values: float) -> Process:
 
 
 def values(tags: Tags, *gpus: Gpu) -> dict[str, float]:
-    return tags.values(AgentSample(0.0, Snapshot(0.0, gpus, Host({})), None))
+    return tags.values(AgentSample(0.0, Snapshot(0.0, gpus, Host({})), None, frozenset({os.getpid()})))
 
 
 class Torch:
@@ -62,6 +62,11 @@ def test_memory_and_sm_share_of_this_process_only() -> None:
     }
     assert tags.texts["gpu1/process_memory_used"].startswith("GPU memory held by this process, in bytes.")
     assert UUIDS[1] in tags.texts["gpu1/process_memory_used"]
+
+
+def test_a_process_of_another_namespace_may_have_the_same_number() -> None:
+    other = process(os.getpid(), memory_used=9.0)
+    assert Tags(UUIDS, None).values(AgentSample(0.0, Snapshot(0.0, (gpu(0, other),), Host({})), None, own=None)) == {}
 
 
 def test_what_is_not_known_is_left_out() -> None:

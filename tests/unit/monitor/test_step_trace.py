@@ -19,7 +19,7 @@ from gpulse.monitor.arguments import signal_of
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.presence import PresenceFile
 from gpulse.monitor.traces import StepTraces, TraceSignal
-from gpulse.sinks import JsonlSink
+from gpulse.sinks import JsonlSink, TensorBoardSink
 
 PID = os.getpid()
 
@@ -74,6 +74,15 @@ def test_the_next_steps_are_traced_and_written_beside_the_run(tmp_path: Path, en
     ]
     assert any("addmm" in name for name in names)
     assert tracing.ledger.at_step == ()  # no step costs anything afterwards
+
+
+def test_a_trace_is_written_to_the_folder_of_the_run_of_tensorboard(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    sink = TensorBoardSink(tmp_path / "runs")
+    sink.open()
+    made = StepTraces("a-run", Ledger(lambda: None), [sink], str(tmp_path), print)
+    assert made._path() == str(tmp_path / "runs" / "gpulse" / "gpulse-a-run-step0.pt.trace.json.gz")
+    sink.close()
 
 
 def test_a_program_that_profiles_itself_goes_on(tmp_path: Path, environ: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from gpulse.model.catalog import PROCESS_METRICS, Process
 from gpulse.model.event import Event
 from gpulse.model.metric import GAPS, Number
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor.messages import AgentSample, AlertMessage, Birth, Greeting, Request, Trouble, decode, encode
+from gpulse.monitor.messages import AgentSample, Birth, Greeting, Request, Trouble, decode, encode
 from tests.unit.snapshots import snapshots
 
 _NUMBERS = st.dictionaries(
@@ -80,9 +80,9 @@ def test_alerts_survive() -> None:
     event = Event(
         5.0, "throttled", ("3",), uuids=("GPU-3",), reasons=("hw_slowdown",), values={"clock_sm": 345.0}, rule="throttled", alert="fire"
     )  # fmt: skip
-    found = decode(encode(AlertMessage([event, event.replace(alert="clear")])))
-    assert isinstance(found, AlertMessage)
-    assert found.events == (event, event.replace(alert="clear"))
+    found = decode(encode(AgentSample(1.0, Snapshot(5.0), None, alerts=[event, event.replace(alert="clear")])))
+    assert isinstance(found, AgentSample)
+    assert found.alerts == (event, event.replace(alert="clear"))
 
 
 @given(uuids=st.none() | st.lists(st.text(max_size=8), max_size=3), certain=st.booleans())
@@ -109,7 +109,7 @@ def test_any_bytes_are_no_message(line: bytes) -> None:
 @given(plain=_JSON)
 def test_any_json_is_a_message_or_none(plain: object) -> None:
     found = decode(json.dumps(plain).encode())
-    assert found is None or isinstance(found, (Birth, Greeting, AgentSample, AlertMessage, Trouble))
+    assert found is None or isinstance(found, (Birth, Greeting, AgentSample, Trouble))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpulse.model.event import Event
-from gpulse.monitor.messages import AgentSample, AlertMessage, Request
+from gpulse.monitor.messages import AgentSample, Request
 from gpulse.supervision.watch import CommandWatch
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
@@ -70,7 +70,6 @@ def test_no_room_for_a_thread_is_a_sentence(pid: int, monkeypatch: pytest.Monkey
 def test_a_command_that_hangs_is_told_at_once_and_others_are_not(pid: int) -> None:
     told: list[str] = []
     watch = CommandWatch(Request(pid=pid, interval=60.0, source="demo"), tell=told.append)
-    watch._own_gpus = {"GPU-0"}
 
     def alert(kind: str, uuid: str, state: str = "fire", **values: str) -> Event:
         return Event(0.0, kind, ("0",), uuids=(uuid,), values=values, rule="r", alert=state)
@@ -82,7 +81,7 @@ def test_a_command_that_hangs_is_told_at_once_and_others_are_not(pid: int) -> No
         alert("verdict", "GPU-1", **hang),
         alert("verdict", "GPU-0", verdict="input_bound"),
     ]
-    watch._alert(AlertMessage(events))
+    watch._tell_hangs(events, {"GPU-0"})
     watch.stop()
     (text,) = told
     assert "all_reduce train.py:84" in text
