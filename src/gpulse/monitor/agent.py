@@ -292,7 +292,7 @@ def main(plain: str, stderr: int) -> None:
     except ParentGone:
         pass
     except Exception as error:  # noqa: BLE001  # the program is the only place to report it
-        pipe.send(Trouble(f"{type(error).__name__}: {error}"))
+        pipe.send(Trouble.from_error(error))
     os._exit(0)  # a thread that hangs in the driver must not block the exit
 
 

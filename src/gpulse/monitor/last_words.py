@@ -15,7 +15,7 @@ from ..sinks.base import Mark, PhaseProgress, Sample
 from ..sources.files import read_text
 from ..store.lines import remove
 from .agent import is_alive
-from .ledger import Ledger
+from .ledger import STARTING, Ledger
 from .messages import EnergySinceStart
 from .samples import Tags
 
@@ -72,7 +72,8 @@ class LastWords:
 
     def sample(self, taken: AgentSample) -> None:
         """Take a sample; the one before is complete, since the program has said what it did until then."""
-        self._energy.add(taken.snapshot)
+        seconds = taken.at - (self._request.started if self._last is None else self._last.at)
+        self._energy.add(taken.snapshot, seconds if seconds < STARTING else 0.0)
         if self._ledger is not None and self._last is not None:
             self._ledger.add(self._last)
         self._last = taken

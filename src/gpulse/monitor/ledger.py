@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_NAMES = 1000  # names of short measured calls that are remembered
 _PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
 _FRESH = 2.0  # seconds for which a sample describes the state before a window
-_STARTING = 5.0  # seconds after the start within which the first sample also stands for the time before it
+STARTING = 5.0  # seconds after the start within which the first sample also stands for the time before it
 
 # the current phases of a thread or of a task of an event loop
 _inside: ContextVar[tuple[Phase, ...]] = ContextVar("gpulse_phases", default=())
@@ -204,7 +204,6 @@ class Ledger:
     def add(self, snap: AgentSample) -> None:
         """Add a sample, which represents the interval since the previous one."""
         fresh = self.last_values.add(snap.snapshot)
-        self.energy.add(snap.snapshot)
         with self._lock:
             before, self.latest = self._before(snap.at), snap
             self.trail.add(snap.snapshot)
@@ -212,6 +211,7 @@ class Ledger:
             parts = self._parts(snap, before)
             seconds = snap.at - before
             self._covered += seconds
+            self.energy.add(snap.snapshot, seconds)
             watts = self._sharing.add(snap, parts, seconds, fresh)
             finished = [window for window in self._windows if self._is_finished(window, snap.at)]
             for window in finished:
@@ -336,7 +336,7 @@ class Ledger:
         """Return when the interval of a sample began; the first sample also stands for the start of the sampling process."""
         if self.latest is not None:
             return self.latest.at
-        return self.started if 0.0 <= at - self.started < _STARTING else at
+        return self.started if 0.0 <= at - self.started < STARTING else at
 
     def _parts(self, snap: AgentSample, before: float) -> Parts:
         """Add a sample to every window and phase of its interval; return their tallies with the seconds of each in it."""

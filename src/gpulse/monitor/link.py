@@ -280,7 +280,7 @@ class ThreadAgent(_Agent):
         except ParentGone:
             self.program_ended = True
         except Exception as error:  # noqa: BLE001  # the listener reports it
-            self._messages.put(Trouble(f"{type(error).__name__}: {error}"))
+            self._messages.put(Trouble.from_error(error))
         self._close()
         self.over = True
         self._messages.put(None)

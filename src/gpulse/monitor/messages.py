@@ -10,7 +10,7 @@ import time
 from collections import deque
 from itertools import pairwise
 
-from ..errors import RecordingError
+from ..errors import GpulseError, RecordingError
 from ..model.catalog import COSTLY, EVIDENCE, HOST_CURVES, PROCESS_EVIDENCE, TIMED_POWER, TRAINING
 from ..value import Value
 
@@ -133,6 +133,11 @@ class Trouble(Value):
 
     message: str
     fatal: bool = True
+
+    @classmethod
+    def from_error(cls, error: Exception) -> Trouble:
+        """Return what ended an agent: an error of ours is a sentence."""
+        return cls(str(error) if isinstance(error, GpulseError) else f"{type(error).__name__}: {error}")
 
 
 _PLAIN = {"birth": Birth, "greeting": Greeting, "trouble": Trouble}  # messages that are written as their fields
@@ -295,24 +300,29 @@ def _with(
 
 
 class EnergySinceStart:
-    """The energy of each GPU since its first sample; the driver counts since it was loaded, which says nothing about a run.
+    """The energy of each GPU since the run started; the driver counts since it was loaded, which says nothing about a run.
 
     Filled by one thread, read by any.
     """
 
     def __init__(self) -> None:
-        self._counts: dict[str, tuple[float, float]] = {}  # by UUID: the driver's count, and the energy since the start
+        # by UUID: the driver's count, None before it was read, and the energy since the start
+        self._counts: dict[str, tuple[float | None, float]] = {}
 
-    def add(self, snapshot: Snapshot) -> None:
-        """Add a sample; a counter that fell was reset with the driver, and counting continues."""
+    def add(self, snapshot: Snapshot, seconds: float) -> None:
+        """Add a sample that stands for some seconds, whose energy power tells until the counter was read, as in summaries.
+
+        A counter that fell was reset with the driver, and counting continues.
+        """
         for gpu in snapshot.gpus:
-            if gpu.energy is not None:
-                count, since = self._counts.get(gpu.uuid or "", (gpu.energy, 0.0))
-                self._counts[gpu.uuid or ""] = (gpu.energy, since + max(0.0, gpu.energy - count))
+            count, since = self._counts.get(gpu.uuid or "", (None, 0.0))
+            read = count if gpu.energy is None else gpu.energy
+            grown = seconds * (gpu.power_draw or 0.0) if count is None else max(0.0, (read or 0.0) - count)
+            self._counts[gpu.uuid or ""] = (read, since + grown)
 
     def joules(self, gpu: Gpu) -> float:
         """Return the energy of a GPU so far."""
-        return self._counts.get(gpu.uuid or "", (0.0, 0.0))[1]
+        return self._counts.get(gpu.uuid or "", (None, 0.0))[1]
 
 
 class MemoryTrail:

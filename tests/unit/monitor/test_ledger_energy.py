@@ -14,6 +14,7 @@ from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.messages import AgentSample
+from gpulse.monitor.samples import Tags
 from tests.unit.monitor.agent_samples import START, UUID, Diary, named
 
 
@@ -42,6 +43,20 @@ def test_energy_is_shared_among_windows_by_time(diary: Diary) -> None:
     assert energy(summary) == pytest.approx(800.0)
     assert energy(named(summary, "a")) == pytest.approx(400.0)
     assert energy(named(summary, "b")) == pytest.approx(200.0)
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_sinks_are_given_the_energy_that_the_summary_has(diary: Diary, asleep: bool) -> None:
+    if asleep:
+        diary.sample(0.2, power_draw=10.0)  # the counter cannot be read yet
+    diary.sample(0.5, energy=1000.0, power_draw=100.0)  # half a second before, by power
+    diary.sample(1.5, energy=1090.0, power_draw=100.0)
+    diary.sample(2.5, power_draw=100.0)
+    diary.sample(3.5, energy=1300.0, power_draw=100.0)
+    (gpu,) = diary.ledger.summary().gpus
+    taken = AgentSample(START, Snapshot(0.0, (Gpu({"uuid": UUID, "index": 0, "energy": 1300.0}),), Host({})), None)
+    told = Tags(None, ["energy"], diary.ledger.energy).values(taken)["gpu0/energy"]
+    assert told == pytest.approx(gpu.device_energy) == pytest.approx(332.0 if asleep else 350.0)
 
 
 def test_a_phase_within_has_its_part_of_the_same_energy(diary: Diary) -> None:
