@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Literal, TypeAlias, TypedDict, get_type_hints
 
 from ..errors import GpulseError
 from ..monitor.monitor import Monitor
+from ..monitor.process import tell
 from ..sinks.base import Means, Sink, load
 
 TYPE_CHECKING = False
@@ -112,7 +112,9 @@ def harmless(hook: Hook) -> Hook:
         try:
             return hook(*arguments, **named)
         except Exception as error:  # noqa: BLE001  # no error of ours may stop the training
-            _complain(hook.__qualname__, f"{type(error).__name__}: {error}")
+            if hook.__qualname__ not in _told:
+                _told.add(hook.__qualname__)
+                tell(f"gpulse: {type(error).__name__}: {error} (reported once; training continues).")
 
     return guarded  # type: ignore[return-value]
 
@@ -282,12 +284,3 @@ class Arrivals(Sink):
         with self._lock:
             means, self._means = self._means, None
         return {} if means is None else means.values()
-
-
-def _complain(where: str, what: str) -> None:
-    if where not in _told:
-        _told.add(where)
-        try:
-            sys.stderr.write(f"gpulse: {what} (reported once; training continues).\n")
-        except (OSError, ValueError, AttributeError):
-            pass  # closed, or not opened

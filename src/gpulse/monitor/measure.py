@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from ..torch import allocated, cuda, is_data_worker
 from . import monitor as monitors
 from .measurement import SEEN, CallTally, Measurement
 from .measurements import Measurements
+from .process import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Timing:
             _EVERY.add(measurement)
             measurement.then(_EVERY.complete)
         if self._show:
-            measurement.then(_print)
+            measurement.then(tell)
         # not after the monitor has stopped, and not in a forked child
         if self._window is not None and self._ledger is not None and self._monitor_is_at_work():
             if measurement.elapsed >= SEEN:
@@ -236,13 +236,6 @@ def _ledger() -> tuple[Monitor | None, Ledger | None]:
         return None, None
     ledger.charge = _EVERY.charge
     return found, ledger
-
-
-def _print(measurement: Measurement) -> None:
-    try:
-        sys.stderr.write(f"{measurement}\n")
-    except (OSError, ValueError, AttributeError):
-        pass
 
 
 def sampling_monitor() -> Monitor | None:

@@ -385,12 +385,7 @@ class Monitor:
             self._print(f"gpulse: {sentence}")
 
     def _print(self, text: str) -> None:
-        stream = self._stderr or sys.stderr
-        try:
-            stream.write(f"{text}\n")
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            pass  # stderr is closed or was never opened
+        process.tell(text, self._stderr)
 
 
 def _disown_all() -> None:

@@ -13,6 +13,7 @@ from ..present.out_of_memory import account
 from ..torch import cuda
 from . import monitor as monitors
 from .arguments import folder_beside
+from .process import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,12 +71,7 @@ class oom_report(ContextDecorator):  # noqa: N801  # used like a function: `with
             return
         self.report = explain_oom(error, source=self._source)
         if self.report is not None:
-            try:
-                stream = self._file or sys.stderr
-                stream.write(f"{self.report}\n")
-                stream.flush()
-            except (OSError, ValueError, AttributeError):
-                pass  # stderr is closed or was never opened
+            tell(self.report, self._file)
 
 
 def _found(error: BaseException) -> OutOfMemory | None:

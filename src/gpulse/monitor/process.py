@@ -12,6 +12,7 @@ from ..torch import is_data_worker
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from typing import TextIO
 
     from .messages import Greeting
     from .monitor import Monitor
@@ -205,6 +206,16 @@ def replace_earlier_cells(running: list[Monitor], cell: int | None, say: Callabl
     if not _said and any(one._sinks or one._report for one in earlier):
         _said = True
         say(_REPLACED)
+
+
+def tell(text: object, stream: TextIO | None = None) -> None:
+    """Print a line for the user to a stream of the program, by default stderr; whatever is wrong with either, nothing is raised."""
+    try:
+        found = stream or sys.stderr
+        found.write(f"{text}\n")
+        found.flush()
+    except Exception:  # noqa: BLE001, S110  # closed, never opened, or the program's own
+        pass
 
 
 def reap(pid: int, seconds: float = 1.0) -> None:

@@ -222,3 +222,20 @@ def test_a_stop_does_not_wait_for_the_next_try_of_an_agent(monkeypatch: pytest.M
     heard.link.stop()
     assert heard._over.wait(PATIENCE)
     monitor.stop()
+
+
+class Hostile:
+    """A stream of the program that takes nothing, and says so in its own way."""
+
+    def write(self, text: str) -> int:
+        raise RuntimeError("the widget is gone")
+
+    def flush(self) -> None: ...
+
+
+def test_a_stream_of_the_program_that_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream: Any = Hostile()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Monitor("csv:/proc/nowhere/x.csv", source="demo", mode="thread", report=True), gpulse.measure("x"):
+        pass
+    Monitor(source="demo", mode="thread", report=True, stderr=stream).start().stop()
