@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from .worker_stacks import WorkerStacks
 
 _MOST_NAMES = 1000  # names of short measured calls that are remembered
+_MOST_PHASES = 200  # names of phases: one for every step would make the summary, for which stop waits, take minutes
+_MOST_MEASURED = 16  # measured calls at once that have figures of GPUs: with 8 GPUs, each takes 0.2 ms of every sample
+OTHERS = "(others)"  # what is beyond
 _PATIENCE = 30.0  # seconds a closed window waits for an energy reading after its end
 _FRESH = 2.0  # seconds for which a sample describes the state before a window
 STARTING = 5.0  # seconds after the start within which the first sample also stands for the time before it
@@ -61,7 +64,7 @@ class Ledger:
         self.latest: AgentSample | None = None
         whole = Tally()  # now, not at the first sample: other threads count steps in it
         self._whole = Window(self.started, lambda: whole)
-        self._windows = [self._whole]
+        self._windows = {self._whole: None}
         self._phases: dict[str, Phase] = {}
         self._brief: set[str] = set()
         self.marks = Marks()
@@ -89,7 +92,8 @@ class Ledger:
         now, brief = time.monotonic(), self.is_brief(name)
         window = Window(now, make, self._state_before(now), finished, name, brief)
         with self._lock:
-            self._windows.append(window)
+            if sum(map(_is_measured, self._windows)) < _MOST_MEASURED:
+                self._windows[window] = None
         if not brief:
             self._edge()
         return window
@@ -98,7 +102,7 @@ class Ledger:
         """Close a window; its statistics are complete once it is `finished`."""
         window.end = time.monotonic()
         self._brief.discard(window.name)
-        if self.watched:
+        if self.watched and window in self._windows:
             self._edge()
         else:
             self._remove(window)
@@ -117,18 +121,14 @@ class Ledger:
     @property
     def measuring(self) -> bool:
         """Whether a window is open whose statistics are needed."""
-        return any(
-            window.finished is not None and window.end is None and not window.brief for window in [*self._windows]
-        )
+        return any(_is_measured(window) and not window.brief for window in [*self._windows])
 
     def enter(self, name: str) -> tuple[Phase, Window]:
         """Start a phase within the current phase of this thread or task."""
         stack = self._stack()
         path = f"{stack[-1].name}/{name}" if stack else name
         with self._lock:
-            phase = self._phases.get(path)
-            if phase is None:
-                phase = self._phases[path] = Phase(self, path, self._new_tally())
+            phase = self._phase(path)
             window = Window(time.monotonic(), lambda: phase.tally)
             phase.begin(window)
         _inside.set((*_inside.get(), phase))
@@ -185,7 +185,7 @@ class Ledger:
             with self._lock:
                 tally = self._whole.tally
                 if name:
-                    phase = self._phases.setdefault(name, Phase(self, name, self._new_tally()))
+                    phase = self._phase(name)
                     phase.replay(until, each.seconds, int(each.calls))
                     tally = phase.tally
                 else:
@@ -215,7 +215,7 @@ class Ledger:
             watts = self._sharing.add(snap, parts, seconds, fresh)
             finished = [window for window in self._windows if self._is_finished(window, snap.at)]
             for window in finished:
-                self._windows.remove(window)
+                del self._windows[window]
                 self._forget(window)
         self._diagnose(snap)
         if self.code is not None:
@@ -269,7 +269,7 @@ class Ledger:
         """Record that no more samples will arrive; windows that wait for one are finished as they are."""
         self.watched = False
         with self._lock:
-            left, self._windows = self._windows, []
+            left, self._windows = self._windows, {}
         for window in left:
             if window.end is not None:
                 window.finish()
@@ -278,11 +278,8 @@ class Ledger:
         """Return the statistics of the run and of every phase so far."""
         now = self.ended or time.monotonic()
         with self._lock:
-            whole = self._whole.tally.summary("", now - self.started)
-            phases = [(phase, phase.tally.summary(phase.name, phase.seconds(now))) for phase in self._phases.values()]
-        for phase, summary in phases:
-            summary.calls = phase.calls
-        whole.phases = tuple(summary for _, summary in phases)
+            whole, phases = self._whole.tally.summary("", now - self.started), [*self._phases.values()]
+        whole.phases = tuple(self._summary(phase, now) for phase in phases)
         for each in (whole, *whole.phases):
             for gpu in each.gpus:
                 gpu.ordinal = self.ordinals.get(gpu.uuid or "")
@@ -292,6 +289,12 @@ class Ledger:
             whole.code, whole.stacks = [*self.code.lines()], self.code.stacks()
         whole.diagnosis = own_verdicts(self.diagnosis(), {gpu.uuid: gpu.own for gpu in whole.gpus})
         return whole
+
+    def _summary(self, phase: Phase, now: float) -> Summary:
+        with self._lock:  # for each: a phase that begins meanwhile does not wait for all of them
+            summary = phase.tally.summary(phase.name, phase.seconds(now))
+        summary.calls = phase.calls
+        return summary
 
     def _mfu(self, steps_per_second: float) -> Mfu | None:
         """Return the utilization of the GPUs that the program used, or of all where that is not known; None if nobody asked."""
@@ -312,6 +315,12 @@ class Ledger:
             joules = [energy for gpu in gpus if (energy := gpu.charged) is not None]
         return {f"train/energy_per_{name}": sum(joules) / count for name, count in counted.items() if joules}
 
+    def _phase(self, name: str) -> Phase:
+        if name not in self._phases:
+            name = name if len(self._phases) < _MOST_PHASES else OTHERS
+            self._phases.setdefault(name, Phase(self, name, self._new_tally()))
+        return self._phases[name]
+
     def _stack(self) -> list[Phase]:
         return [phase for phase in _inside.get() if phase.ledger is self]
 
@@ -324,8 +333,7 @@ class Ledger:
 
     def _remove(self, window: Window) -> None:
         with self._lock:
-            if window in self._windows:
-                self._windows.remove(window)
+            if self._windows.pop(window, window) is None:
                 self._forget(window)
 
     def _forget(self, window: Window) -> None:
@@ -358,6 +366,10 @@ class Ledger:
         if window.end - window.start < TELLING or at - window.end > _PATIENCE:
             return True
         return self._sharing.energy_known_until(window.end)
+
+
+def _is_measured(window: Window) -> bool:
+    return window.finished is not None and window.end is None
 
 
 def _places(snap: AgentSample) -> Iterator[tuple[int, str]]:

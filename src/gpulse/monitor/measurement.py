@@ -74,8 +74,8 @@ class Measurement:
     `failed`: it raised, `interrupted`: by Ctrl-C. `torch_net` and `torch_peak`: bytes of torch's allocator on its current device;
     None if torch is not in use or, for the peak, if an earlier peak was higher: then `torch_peak_limit` is that one. GPU values
     cover the GPUs that this program used with all its processes (all it can see, where processes cannot be told apart), and are
-    None if it used none, or if the call was too short: below 0.1 s for memory and activity, below 1 s for energy. Reading them
-    waits for the last sample, at most two seconds.
+    None if it used none, if 16 other calls were being measured, or if the call was too short: below 0.1 s for memory and activity,
+    below 1 s for energy. Reading them waits for the last sample, at most two seconds.
     """
 
     def __init__(self, name: str) -> None:

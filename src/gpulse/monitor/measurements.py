@@ -9,12 +9,16 @@ from ..analysis.summary import WeightedSeries
 from ..present.cells import energy_text, quantity_text, seconds_text
 from ..present.program import is_shared
 from ..present.text import aligned, clean
+from .ledger import OTHERS
 from .measurement import Measurement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+
+_MOST_NAMES = 1000  # beyond, further names are counted together
 
 
 class Total:
@@ -111,7 +115,7 @@ class Total:
 
 
 class Measurements:
-    """Totals by name, in order of first use; thread-safe. `str()` gives a table."""
+    """Totals by name, in order of first use; thread-safe. `str()` gives a table. Beyond 1000 names, further ones are counted together."""
 
     def __init__(self) -> None:
         self._totals: dict[str, Total] = {}
@@ -120,16 +124,20 @@ class Measurements:
     def add(self, measurement: Measurement) -> None:
         """Count a call now, and add its GPU values once they are known."""
         with self._lock:
-            total = self._totals.get(measurement.name)
-            if total is None:
-                total = self._totals[measurement.name] = Total(measurement.name)
-            total.add(measurement)
+            name = self._name(measurement)
+            if name not in self._totals:
+                self._totals[name] = Total(name)
+            self._totals[name].add(measurement)
 
     def complete(self, measurement: Measurement) -> None:
         """Add the GPU values of a counted call."""
         with self._lock:
-            if measurement.name in self._totals:
-                self._totals[measurement.name].complete(measurement)
+            if (total := self._totals.get(self._name(measurement))) is not None:
+                total.complete(measurement)
+
+    def _name(self, measurement: Measurement) -> str:
+        known = measurement.name in self._totals or len(self._totals) < _MOST_NAMES
+        return measurement.name if known else OTHERS
 
     def charge(self, watts: float) -> None:
         """Charge short calls at this power, the mean of the last seconds."""

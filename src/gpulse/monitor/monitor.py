@@ -198,7 +198,10 @@ class Monitor:
     # --- reported by the program
 
     def phase(self, name: str) -> PhaseContext:
-        """Return a phase of the program (train, eval, save), for `with` or as a decorator. Phases can be nested and repeated."""
+        """Return a phase of the program (train, eval, save), for `with` or as a decorator. Phases can be nested and repeated.
+
+        Beyond 200 names, further ones are counted together.
+        """
         return PhaseContext(self, name)
 
     def mark(self, name: str, value: object = None) -> None:

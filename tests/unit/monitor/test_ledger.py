@@ -202,7 +202,7 @@ def test_without_samples_a_window_is_finished_when_it_is_closed_and_not_kept(dia
     assert finished == [3.0, 4.0]
     for _ in range(3):
         diary.phase("train", 5.0)(6.0)
-    assert diary.ledger._windows == []
+    assert diary.ledger._windows == {}
     assert named(diary.ledger.summary(), "train").calls == 3
 
 
@@ -379,3 +379,33 @@ def test_a_summary_that_fails_does_not_reach_the_program(monkeypatch: pytest.Mon
         assert monitor.samples
     assert (monitor.errors, monitor.samples) == (1, False)
     assert told.getvalue() == "gpulse: no summary: ZeroDivisionError: division by zero.\n"
+
+
+# --- more than anybody reads
+
+
+def test_a_phase_for_every_step_is_one_phase_in_the_end(diary: Diary) -> None:
+    for step in range(1000):
+        diary.phase(f"step {step}", step)(step + 0.5)
+    inner = diary.phase("step 1000", 1000.0)
+    diary.phase("within", 1000.1)(1000.2)
+    inner(1001.0)
+    phases = diary.ledger.summary().phases
+    assert len(phases) == 201
+    assert (phases[-1].name, phases[-1].calls, phases[0].calls) == ("(others)", 802, 1)
+
+
+def test_figures_of_gpus_are_for_a_few_measured_calls_at_once(diary: Diary) -> None:
+    told: list[Tally | None] = []
+    windows = [diary.at(0.0).open(Tally, told.append, f"call {at}") for at in range(20)]
+    diary.sample(1.0, utilization=50.0)
+    for window in reversed(windows):
+        diary.at(2.0).close(window)
+    assert told == [None] * 4  # at once: no sample is waited for
+    diary.sample(3.0, utilization=50.0)
+    assert [tally.samples for tally in told if tally is not None] == [2] * 16
+    again = diary.at(4.0).open(Tally, told.append, "again")
+    diary.sample(5.0, utilization=50.0)
+    diary.at(6.0).close(again)
+    diary.sample(7.0, utilization=50.0)
+    assert told[-1] is not None

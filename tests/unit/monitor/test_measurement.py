@@ -323,3 +323,13 @@ def test_without_a_counter_energy_is_estimated_from_power_and_says_so() -> None:
     call = made(counted, counted, energy=500.0)
     assert (call.energy, call.energy_estimated) == (500.0, False)
     assert made(powered, powered, seconds=0.5).energy_estimated is False
+
+
+def test_a_name_for_every_call_is_one_total_in_the_end() -> None:
+    table = Measurements()
+    for at in range(1500):
+        call = made(None, snapshot((70, None)), name=f"request {at}")
+        table.add(call)
+        table.complete(call)
+    assert len(table) == 1001
+    assert (table["(others)"].calls, table["(others)"].memory_peak) == (500, 70)
