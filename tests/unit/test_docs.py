@@ -55,7 +55,8 @@ def test_what_a_page_imports_is_there(page: str) -> None:
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpulse."):
                 home = ROOT / "src" / Path(*(node.module or "").split("."))
-                text = (home / "__init__.py" if home.is_dir() else home.with_suffix(".py")).read_text()
+                places = (home / "__init__.pyi", home / "__init__.py", home.with_suffix(".py"))
+                text = next(place for place in places if place.exists()).read_text()
                 for alias in node.names:
                     assert re.search(rf"\b{alias.name}\b", text), f"{page}: {node.module}.{alias.name}"
 
