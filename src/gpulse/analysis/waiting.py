@@ -234,7 +234,8 @@ class Waiting:
             tick = min(tick * _SLOWER, last_tick)
             if seen != before:
                 self._enter()
-                tick = min(_TICK * self.turn.position, 1.0)  # of many who wait, those at the end need not hurry
+                # something goes on; of many who wait, those at the end need not hurry
+                tick, look = min(_TICK * self.turn.position, 1.0), _LOOK * self.turn.position
             elif time.monotonic() - looked < look:
                 continue
             # the first notices GPUs that become free, and the folder changes when it takes them

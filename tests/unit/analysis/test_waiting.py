@@ -8,15 +8,18 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import gpulse
+from gpulse.analysis import waiting
 from gpulse.analysis.free import WANTED, Requirement
 from gpulse.analysis.waiting import PARENT, Waiting, allotted
 from gpulse.errors import GpulseError, NoFreeGpu
 from gpulse.present.queue import hold_text
+from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.registry import default_source, make_source
 from gpulse.store.claims import claim
@@ -36,7 +39,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def seek(wait: float = 0.0, **parts: Any) -> tuple[list[Any], list[Any], Waiting]:
     asked = Requirement(parts.pop("count", 1), parts.pop("memory", None), share=parts.pop("share", False))
-    sampler = Sampler(make_source(default_source()), WANTED).open()
+    sampler = Sampler(make_source(default_source()), WANTED, clock=parts.pop("clock", None)).open()
     waiting = Waiting(asked, hold_text, **parts)
     try:
         return *waiting.seek(sampler, None, 0.0, wait), waiting
@@ -68,10 +71,12 @@ def test_many_processes_share_no_gpu_and_all_have_their_turn(folder: Path) -> No
     chance, log = Random(7), os.open(folder / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
     def job(name: int, count: int, seconds: float) -> None:
-        gpus, _, waiting = seek(PATIENCE, count=count)
+        gpus, locks, waiting = seek(PATIENCE, count=count)
         os.write(log, f"{name} begins {','.join(str(gpu.index) for gpu in gpus)}\n".encode())
         time.sleep(seconds)
         os.write(log, f"{name} ends\n".encode())
+        for lock in locks:  # before those who wait are told, who would still find them held
+            lock.close()
         waiting.place.leave()
 
     with gpulse.testing.scripted(gpus=4):
@@ -118,6 +123,29 @@ def test_a_small_job_does_not_overtake_a_large_one_that_came_first() -> None:
         assert f"held for {me} since " in str(refused.value)
         os.kill(holder, signal.SIGKILL)
         assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (holder, large)] == [-signal.SIGKILL, 0]
+
+
+def test_a_lively_queue_does_not_make_a_request_look_ever_less_often(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each change of the queue doubled the time until it would notice a program that died, which changes nothing in the folder."""
+    clock, other = ManualClock(), folder / "gpulse-queue-other"
+    steps: list[Callable[[], object]] = [other.touch, other.unlink] * 10
+    freed: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        ManualClock.sleep(clock, seconds)
+        if steps:
+            steps.pop(0)()
+            freed[:] = [clock.monotonic()]
+
+    monkeypatch.setattr(clock, "sleep", sleep)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=clock.monotonic, time=time.time, sleep=time.sleep))
+    with gpulse.testing.scripted(gpus=1):
+        held = claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it")
+        steps.append(held.close)
+        seek(PATIENCE, clock=clock)[2].place.leave()
+    assert clock.monotonic() - freed[0] < 1
 
 
 def test_a_cancelled_request_ends() -> None:
@@ -192,7 +220,6 @@ def test_a_snapshot_says_for_whom_a_gpu_is_held_and_every_surface_words_it_alike
 
 
 def test_limits_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpulse.analysis import waiting
     from gpulse.store.claims import Policy
 
     monkeypatch.setattr(waiting, "machine_policy", lambda: Policy({"*": 1}))
