@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.exporter.exporter import OPENMETRICS, TEXT, Exporter, prefers_openmetrics, wanted
+from tests.ports import free_port
 from tools.dashboards import ROOT, files
 from tools.rules import alerts, records
 
@@ -85,9 +85,7 @@ class Prometheus:
     """A Prometheus of our own that scrapes one target every second."""
 
     def __init__(self, folder: Path, target: int) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        self.url = f"http://127.0.0.1:{free_port()}"
         config = folder / "prometheus.yml"
         config.write_text(
             "global: {scrape_interval: 1s, evaluation_interval: 1s}\n"

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 from tests.e2e.browser import Browser
 from tests.e2e.lab import PERSONAL, ROOT
+from tests.ports import free_port, is_free
 
 NEWEST = Path(sys.prefix)
 OLDEST = Path(sys.prefix) / "jupyterlab-oldest"
@@ -26,7 +26,7 @@ TOKEN = "a-token-for-tests"
 BASE = "/user/ada/"  # as behind a JupyterHub
 SIDE = ".lm-TabBar-tab[data-id=gpulse-side]"
 _PATIENCE = 60.0
-_PORTS: list[int] = []  # the last one
+_PORTS: list[int] = []
 
 
 def install(folder: Path) -> Path:
@@ -70,18 +70,11 @@ def surroundings(prefix: Path, folder: Path, **more: str) -> dict[str, str]:
     }
 
 
-def _free_port() -> int:
+def _port() -> int:
     """Return the last port if it is free again: a browser has cached what it loaded from there, and starts a lab with half the work."""
-    for port in (*_PORTS, 0):
-        with socket.socket() as free:
-            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                free.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            _PORTS[:] = [free.getsockname()[1]]
-            break
-    return _PORTS[0]
+    if not _PORTS or not is_free(_PORTS[-1]):
+        _PORTS.append(free_port())
+    return _PORTS[-1]
 
 
 class JupyterServer:
@@ -90,7 +83,7 @@ class JupyterServer:
     def __init__(self, folder: Path, environ: dict[str, str], executables: Path, *words: str) -> None:
         self.root = folder / "notebooks"
         self.root.mkdir(exist_ok=True)
-        self.port = _free_port()
+        self.port = _port()
         self.address = f"http://127.0.0.1:{self.port}{BASE}"
         self._log = (folder / "jupyter.log").open("w+b")
         self._process = subprocess.Popen(

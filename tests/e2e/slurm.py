@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.e2e.sshd import free_port
+from tests.ports import free_port
 
 MISSING = next((name for name in ("munged", "slurmctld", "slurmd") if shutil.which(name, path="/usr/sbin") is None), "")
 NODE = "gpu1"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.ports import free_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 SSHD = "/usr/sbin/sshd"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Sshd:
@@ -49,17 +44,13 @@ class Sshd:
         self.ssh.chmod(0o755)
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # as root, sshd does not start without it
-        for _ in range(5):
-            ports = {name: free_port() for name in machines}  # another program may take one before sshd does
-            if (said := self._start(ports)) == "":
-                break
-        else:
-            raise RuntimeError(f"sshd does not start: {said}")
+        ports = {name: free_port() for name in machines}
+        self._start(ports)
         for name, port in ports.items():
             self.add(name, port)
 
-    def _start(self, ports: Mapping[str, int]) -> str:
-        """Start the server; return what it complains about, empty if it listens."""
+    def _start(self, ports: Mapping[str, int]) -> None:
+        """Start the server and wait until it listens."""
         folder = self.folder
         lines = [
             *(f"ListenAddress 127.0.0.1:{port}" for port in ports.values()),
@@ -79,8 +70,7 @@ class Sshd:
             said = self._server.stderr.readline()
             if "listening" not in said:
                 self.close()
-                return said or "it ended"
-        return ""
+                raise RuntimeError(f"sshd does not start: {said or 'it ended'}")
 
     @property
     def pid(self) -> int:

@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.serving import PATIENCE, Serving, plain_environment
-from tests.e2e.sshd import Sshd, free_port, gpulse
+from tests.e2e.sshd import Sshd, gpulse
 from tests.e2e.terminal import CommandTerminal
+from tests.ports import free_port
 from tests.unit.sources.trees import card, under, write_tree
 
 _LOG = """<?xml version="1.0" ?><nvidia_smi_log><driver_version>550.54</driver_version><attached_gpus>1</attached_gpus>

@@ -14,8 +14,9 @@ import pytest
 from tests.e2e.browser import Browser, chromium
 from tests.e2e.lab import ROOT
 from tests.e2e.serving import Serving, plain_environment
-from tests.e2e.sshd import Sshd, free_port, gpulse
+from tests.e2e.sshd import Sshd, gpulse
 from tests.e2e.test_fleet import prometheus
+from tests.ports import free_port
 
 __all__ = ["prometheus"]
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.programs import PATIENCE, agent, machine, on, outlived, run, until
 from tests.packages import require
+from tests.ports import free_port
 
 require("torch")
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
@@ -140,21 +141,12 @@ def test_a_job_that_is_killed_has_one_report_with_all_ranks(tmp_path: Path) -> N
     assert table(err).keys() == {"0", "1", "2", "3"}
 
 
-def test_spawned_ranks_have_one_report(tmp_path: Path, unused_port: int) -> None:
-    with launched(SPAWNED, tmp_path, "FILE", str(unused_port)) as program:
+def test_spawned_ranks_have_one_report(tmp_path: Path) -> None:
+    with launched(SPAWNED, tmp_path, "FILE", str(free_port())) as program:
         _, err = program.communicate(timeout=PATIENCE)
     assert program.returncode == 0, err
     assert sum(line.startswith("gpulse: ") and "steps" in line for line in err.splitlines()) == 1, err
     assert table(err).keys() == {"0", "1"}
-
-
-@pytest.fixture
-def unused_port() -> int:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def test_workers_that_import_a_running_monitor_start_none(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ import yaml
 
 from tests.e2e.lab import environment
 from tests.e2e.serving import PATIENCE, Serving, plain_environment
-from tests.e2e.sshd import free_port
 from tests.fake_nvml import Scenario
+from tests.ports import free_port
 
 CHANGE = "gpulse_last_sample_timestamp_seconds"
 
