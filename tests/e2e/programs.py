@@ -26,7 +26,7 @@ import atexit, os, signal, sys, threading, time
 import gpulse
 from gpulse.sinks import CallableSink
 
-def until(condition, patience=20):
+def until(condition, patience=50):
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
@@ -44,15 +44,24 @@ def onto_the_gpus():
             file.write(script.replace("pid = OWN", f"pid = {os.getpid()}"))
 
 class Values:
-    '''A sink that keeps the newest values; call it for the first that fit.'''
+    '''A sink that keeps all values; call it for the next that fit, of which none is missed on a busy machine.'''
     def __init__(self):
-        self.newest, self.count = {}, 0
+        self.kept, self.read = [], 0
         self.sink = CallableSink(self.take)
     def take(self, values, step, time):
-        self.newest, self.step, self.count = values, step, self.count + 1
+        self.step = step
+        self.kept.append(values)
+    @property
+    def count(self):
+        return len(self.kept)
     def __call__(self, fits=bool):
-        until(lambda: fits(self.newest))
-        return self.newest
+        def found():
+            while self.read < len(self.kept):
+                self.read += 1
+                if fits(self.kept[self.read - 1]):
+                    return True
+        until(found)
+        return self.kept[self.read - 1]
 """
 
 

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Lin
 SEEN = """
 values = Values()
 with gpulse.Monitor(values.sink, interval=0.1{more}) as m:
-    values(lambda seen: "host/cpu_percent" in seen and "process/cpu_percent" in seen)
-    print(json.dumps({{tag: value for tag, value in values.newest.items() if tag.startswith("gpu")}}))
+    found = values(lambda seen: "host/cpu_percent" in seen and "process/cpu_percent" in seen)
+    print(json.dumps({{tag: value for tag, value in found.items() if tag.startswith("gpu")}}))
 """
 
 

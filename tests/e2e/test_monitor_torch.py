@@ -73,7 +73,7 @@ if __name__ == "__main__":
             print(json.dumps(losses), flush=True)
             print(json.dumps([worker.pid for worker in loader._iterator._workers]), flush=True)
             sys.stdin.readline()
-            until(lambda: values.newest.get("process/tree_cpu_percent") and m.summary().seconds > 3)  # a point a second
+            until(lambda: values.kept and values.kept[-1].get("process/tree_cpu_percent") and m.summary().seconds > 3)  # a point a second
         del loader  # and its workers
         print(json.dumps([m.errors, m.summary().steps, m.summary().phase("train").calls]), flush=True)
 """
