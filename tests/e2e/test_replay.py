@@ -118,12 +118,22 @@ def test_after_a_leap_the_charts_show_what_led_there(tmp_path: Path, recording: 
         replay.until(lambda: replay.at == "0:00")
         bare = dots(replay.text)
         replay.held(b"}}", "2:00")
-        replay.until(lambda: dots(replay.text) > bare + 60)  # a frame arrives in pieces
+        replay.until(lambda: dots(replay.text) > bare + 60)
 
 
 def dots(screen: str) -> int:
     """Return the number of characters with which charts are drawn, without those of the grid."""
     return sum("\u2800" < char <= "\u28ff" and char != "\u2802" for char in screen)
+
+
+def test_the_screen_grows_and_shrinks_without_leftovers(tmp_path: Path, recording: Path) -> None:
+    with Replay(tmp_path, str(recording), columns=200, rows=60) as replay:
+        replay.paused()  # from here on nothing changes, while verdicts and events of a live screen do
+        wide = replay.text
+        for columns, rows in ((40, 10), (80, 24), (200, 60)):
+            replay.resize(columns, rows)
+            replay.until(lambda rows=rows: "PAUSED" in replay.header and "F10 quit" in replay.lines[rows - 1])  # type: ignore[misc]
+        assert replay.text == wide
 
 
 def test_the_speed_can_be_changed(tmp_path: Path, recording: Path) -> None:

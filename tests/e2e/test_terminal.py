@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import re
 import signal
+import struct
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ pyte = pytest.importorskip("pyte")
 PATIENCE = 60.0
 HIDE, SHOW = b"\x1b[?25l", b"\x1b[?25h"
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+BEGIN, END = b"\x1b[?2026h", b"\x1b[?2026l"  # of a frame
 COLOUR = re.compile(rb"\x1b\[[0-9;]+m")
 
 
@@ -29,6 +33,7 @@ class Terminal(CommandTerminal):
     def __init__(self, env: dict[str, str], *arguments: str, columns: int = 100, rows: int = 30) -> None:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self.screen)
+        self._part = b""
         environ = {"TERM": "xterm-256color", "LANG": "C.UTF-8"} | env
         super().__init__(environ, sys.executable, "-m", "gpulse", *arguments, columns=columns, rows=rows)
 
@@ -43,8 +48,19 @@ class Terminal(CommandTerminal):
     def shown(self) -> str:
         return self.text
 
+    def resize(self, columns: int, rows: int) -> None:
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
     def took(self, data: bytes) -> None:
-        self._stream.feed(data)
+        """Show whole frames only, as a terminal with synchronized updates does: a frame arrives in pieces."""
+        self._part += data
+        if (begun := self._part.rfind(BEGIN)) >= 0 and self._part.find(END, begun) < 0:
+            end = begun
+        else:  # the last bytes may be the first of a frame
+            end = len(self._part) - next(n for n in range(len(BEGIN) - 1, -1, -1) if self._part.endswith(BEGIN[:n]))
+        self._stream.feed(self._part[:end])
+        self._part = self._part[end:]
 
 
 def steady() -> Scenario:

@@ -248,14 +248,3 @@ class TestResizing:
             top.press(b"q")
             assert top.wait() == 0
             check_given_back(top)
-
-    def test_it_grows_and_shrinks_without_leftovers(self, tmp_path: Path) -> None:
-        with Top(tmp_path, columns=200, rows=60) as top:
-            top.opened()
-            top.press(b"p")
-            top.until(lambda: "PAUSED" in top.header and "p pause" in top.footer)
-            wide = top.text
-            for columns, rows in ((40, 10), (80, 24), (200, 60)):
-                top.resize(columns, rows)
-                top.until(lambda rows=rows: "PAUSED" in top.header and "F1 help" in top.lines[rows - 1])  # type: ignore[misc]
-            top.until(lambda: top.text == wide)

@@ -104,7 +104,7 @@ class TestTheMouse:
             top.click(column, row)
             top.until(lambda: "▸ PID" in top.text)
             top.click(column, row)
-            top.until(lambda: "PID▼" in top.titles and "setup" in top.footer)  # a frame arrives in pieces
+            top.until(lambda: "PID▼" in top.titles and "setup" in top.footer)
             top.click(top.footer.index("setup"), 29)
             top.until(lambda: "Settings" in top.text)
             top.click(0, 0)
