@@ -54,8 +54,7 @@ def main() -> int:
         with Serving(folder, environ=env, source="") as server, chosen.file.open("w") as file:
             crowd = Crowd(server, chosen.clients)
             asyncio.run(crowd.stay(chosen.minutes, lambda line: print(line, file=file, flush=True)))
-            code, _ = server.end()
-            print(f"{crowd.spread()}; exit {code}; stderr {len(server.err)} bytes", flush=True)
+            print(f"{crowd.spread()}; exit {server.end()}; stderr {len(server.err)} bytes", flush=True)
             print("\n".join(f"{count} x {text}" for text, count in crowd.failures.most_common(10)))
     return 0
 

@@ -175,12 +175,10 @@ class Serving:
         """Return its resident memory in MB."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
-    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
-        """Send a signal; return the exit code and the seconds it took."""
-        start = time.monotonic()
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal; return the exit code."""
         self._process.send_signal(number)
-        code = self._process.wait(PATIENCE)
-        return code, time.monotonic() - start
+        return self._process.wait(PATIENCE)
 
 
 class Stream:

@@ -131,11 +131,9 @@ def test_200_clients_that_do_not_read_cost_little_and_block_nobody(tmp_path: Pat
         assert numbers == list(range(numbers[0], numbers[0] + 50))
         assert server.get("/healthz")[0] == 200
         assert server.memory() - before < 60
-        code, seconds = server.end()
+        assert (server.end(), server.err) == (0, "")
         for client in stalled:
             client.close()
-        assert (code, server.err) == (0, "")
-        assert seconds < 5
 
 
 def test_who_connects_and_asks_nothing_is_shown_the_door(tmp_path: Path) -> None:
@@ -175,9 +173,7 @@ def test_a_signal_ends_streams_and_server_with_exit_0_and_no_word(tmp_path: Path
         streams = [server.stream() for _ in range(3)]
         for stream in streams:
             stream.events(1, "sample")
-        code, seconds = server.end(number)
-        assert (code, server.err) == (0, "")
-        assert seconds < 5
+        assert (server.end(number), server.err) == (0, "")
         for stream in streams:
             assert stream.rest().endswith(b"0\r\n\r\n")  # the end of it, not of the connection
             stream.close()
@@ -193,7 +189,7 @@ def test_the_history_is_whole_after_the_end_and_another_server_only_reads_meanwh
             assert "this server only reads it" in second.err
             assert second.err.count("\n") == 1
             assert second.json("/api/history?metrics=utilization")["series"]
-        assert server.end()[0] == 0
+        assert server.end() == 0
     from gpulse.store.history import HistoryReader
 
     with HistoryReader(str(file)) as reader:
@@ -231,7 +227,7 @@ def test_a_socket_file_serves_its_owner(tmp_path: Path) -> None:
                     f"GET /api/openapi.json HTTP/1.1\r\nHost: any\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode()
                 )
                 assert client.makefile("rb").read().startswith(b"HTTP/1.1 " + status)
-        assert server.end()[0] == 0
+        assert server.end() == 0
     assert not path.exists()
 
 
@@ -269,7 +265,7 @@ def test_tls_with_certificate_files(tmp_path: Path, certificate: tuple[Path, Pat
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as bare:
             bare.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert not bare.recv(100).startswith(b"HTTP/1.1 200")
-        assert server.end()[0] == 0
+        assert server.end() == 0
         assert server.err == ""
 
 
@@ -291,17 +287,15 @@ def test_a_port_in_use_is_one_sentence_and_exit_1(tmp_path: Path, server: Servin
 
 
 def test_a_gpu_that_hangs_holds_up_nobody(tmp_path: Path) -> None:
-    scenario = Scenario().driver(gpus=2).fault(function="nvmlDeviceGetPowerUsage", gpu="1", hang="60s")
+    scenario = Scenario().driver(gpus=2).fault(function="nvmlDeviceGetPowerUsage", gpu="1", hang="600s")
     env = environment(scenario, tmp_path / "fake", GPULSE_CONFIG=str(tmp_path / "none.toml"))
     with Serving(tmp_path, "--no-history", environ=env, source="") as server:
         server.until("/readyz", 200)
         for path in ("/healthz", "/metrics", "/api/snapshot"):
             assert server.get(path)[0] == 200
         assert [gpu["state"] for gpu in server.json("/api/snapshot")["gpus"]] == ["ok", "timeout"]
-        code, seconds = server.end()
-        assert code == 0
+        assert server.end() == 0
         assert "Traceback" not in server.err
-        assert seconds < 8
 
 
 def test_two_thousand_idle_connections_at_a_limit_of_1024_files_keep_nobody_out(tmp_path: Path) -> None:
