@@ -11,24 +11,28 @@ from __future__ import annotations
 import io
 import os
 import zlib
+from copy import copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeAlias
+    from collections.abc import Iterator
+    from typing import Any, BinaryIO, TypeAlias
 
-    from typing_extensions import Buffer
+    from typing_extensions import Buffer, Self
 
-    # Places to read on from: the bytes of text before, the bytes of the file read for that, and what reads on.
-    Places: TypeAlias = list[tuple[int, int, Any]]
+    Places: TypeAlias = "list[tuple[int, Members]]"  # to read on from: the bytes of text before, and what reads on
 
 _GZIP = 31  # what zlib calls a gzip header with the largest window
+_RAW = -15  # what it calls no header at all
 _LEVEL = 6  # level 1 takes 0.03 ms less a line and three times the room
 _FLUSHED = b"\x00\x00\xff\xff"  # how a sync flush ends
 _FULL_EVERY = 60  # lines
-_RAW = -15  # what zlib calls no header at all
+_MAGIC = b"\x1f\x8b\x08"
+_HEADER = 10  # bytes of a member before its name, if it has one
+_LONGEST_HEADER = 4096
 _TRAILER = 8  # bytes after the end of a member: checksum and length
-_BLOCK = 1 << 16
-_BITE = 1 << 10  # bytes read at once: what they unpack to is held in memory
+_BLOCK = 1 << 13
+_BITE = 1 << 10  # bytes unpacked at once: what they unpack to is held in memory
 # a recording of 8 idle GPUs unpacks to 90 times its size; gzip can do 1030, of one byte over and over
 _EXPANSION = 1000
 _PLENTY = 4 << 20  # bytes of text from which that counts
@@ -53,10 +57,120 @@ class Packer:
         return self._stream.flush()
 
 
+class Members:
+    """Gzip members one after another, unpacked piece by piece; `read` are the bytes of the file so far.
+
+    Their own checksums are not compared: lines have theirs. Of the last member, `lines` are those unpacked so far, `end` is where
+    the last whole one ends in the file, and `trailer` is what the member needs there to be complete.
+    """
+
+    def __init__(self) -> None:
+        self.read = 0
+        self._stream: Any = None  # unpacks the member that has begun
+        self._head = b""  # what is there of its header
+        self._skip = 0  # bytes of its trailer that are to come
+        self._begin(0)
+
+    def unpack(self, piece: bytes) -> bytes:
+        """Return the text of the next bytes of the file; raise zlib.error where they are damaged."""
+        self.read += len(piece)
+        flushed = piece.endswith(_FLUSHED)
+        texts = []
+        while piece:
+            if self._skip:
+                piece, self._skip = piece[self._skip :], max(0, self._skip - len(piece))
+            elif self._stream is None:
+                piece = self._without_header(piece)
+            else:
+                texts.append(self._unpacked(piece))
+                piece = self._stream.unused_data
+                if self._stream.eof:
+                    self._stream, self._skip = None, _TRAILER
+        if flushed and self._last == b"\n":
+            self.end = self.read
+            # an empty last block, checksum and length
+            self.trailer = (
+                b"\x03\x00" + self._check.to_bytes(4, "little") + (self._length % 2**32).to_bytes(4, "little")
+            )
+        return b"".join(texts)
+
+    def leave_out(self, count: int) -> None:
+        """Go on within a member, some bytes further on: after a full flush, nothing of before is needed."""
+        self.read += count
+        self._stream, self._head, self._skip = zlib.decompressobj(_RAW), b"", 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last member has ended."""
+        return self._stream is None and not self._head and not self._skip
+
+    def copy(self) -> Self:
+        """Return one that reads on from here on its own."""
+        made = copy(self)
+        made._stream = self._stream and self._stream.copy()
+        return made
+
+    def _begin(self, place: int) -> None:
+        self.end, self.trailer, self.lines = place, b"", 0
+        self._check: int = 0
+        self._length: int = 0
+        self._last: bytes = b""  # character
+
+    def _without_header(self, piece: bytes) -> bytes:
+        """Return what follows the header of a member, before which there may be padding."""
+        if not self._head:
+            piece = piece.lstrip(b"\x00")
+            self._begin(self.read - len(piece))
+        self._head += piece
+        if (size := _header_size(self._head)) is None:
+            return b""
+        rest, self._head, self._stream = self._head[size:], b"", zlib.decompressobj(_RAW)
+        return rest
+
+    def _unpacked(self, piece: bytes) -> bytes:
+        text: bytes = self._stream.decompress(piece)
+        self._check = zlib.crc32(text, self._check)
+        self._length += len(text)
+        self.lines += text.count(b"\n")
+        self._last = text[-1:] or self._last
+        return text
+
+
+def _header_size(data: bytes) -> int | None:
+    """Return the length of the header of a member, None if there is more of it to come; raise zlib.error if it is none."""
+    if data[:3] != _MAGIC[: len(data)] or len(data) > _LONGEST_HEADER:
+        raise zlib.error("it has no header of gzip")
+    if len(data) < _HEADER:
+        return None
+    flags, size = data[3], _HEADER
+    if flags & 4:
+        size += 2 + int.from_bytes(data[size : size + 2], "little")
+    for flag in (8, 16):  # a name and a comment, each up to a zero
+        if flags & flag:
+            size = data.find(0, size) + 1 or len(data) + 1
+    size += flags & 2
+    return size if size <= len(data) else None
+
+
+def _pieces(file: BinaryIO | io.FileIO, start: int) -> Iterator[bytes]:
+    """Yield the bytes of a file from a place on, in pieces that end with a flush or else are a bite."""
+    file.seek(start)
+    data, more = b"", True
+    while data or more:
+        if more and len(data) < _BITE + len(_FLUSHED):
+            block = file.read(_BLOCK) or b""
+            data, more = data + block, bool(block)
+            continue
+        found = data.find(_FLUSHED, 0, _BITE + len(_FLUSHED) - 1)
+        size = _BITE if found < 0 else found + len(_FLUSHED)
+        yield data[:size]
+        data = data[size:]
+
+
 class PackedReader(io.RawIOBase):
     """The text of a gzip file. Where a writer died it just ends. Seeking goes by places passed before.
 
-    Where it is damaged, the text ends with a newline and goes on at the next place from which it can be read; the text is
+    Where it is damaged, the text ends with a newline and goes on after the next flush from which it can be read; the text is
     the same however it is read. `damaged` says whether that has happened.
     """
 
@@ -67,8 +181,8 @@ class PackedReader(io.RawIOBase):
         self._places = places
         self.damaged = False
         if not places:
-            places.append((0, 0, _unpacker()))
-        self._resume(places[0])
+            places.append((0, Members()))
+        self._resume(*places[0])
 
     def readable(self) -> bool:
         return True
@@ -91,7 +205,7 @@ class PackedReader(io.RawIOBase):
             raise io.UnsupportedOperation("a packed recording is counted from its start")
         place = max((place for place in self._places if place[0] <= offset), key=lambda place: place[0])
         if not place[0] <= self._at <= offset:
-            self._resume(place)
+            self._resume(*place)
         while self._at < offset and self._some(min(_BLOCK, offset - self._at)):
             pass
         return self._at
@@ -100,15 +214,10 @@ class PackedReader(io.RawIOBase):
         self._file.close()
         super().close()
 
-    def _resume(self, place: tuple[int, int, Any]) -> None:
-        self._at, read, stream = place
-        self._stream = stream.copy()
-        self._file.seek(read)
-        self._read = read
+    def _resume(self, at: int, members: Members) -> None:
+        self._at, self._members = at, members.copy()
+        self._pieces = _pieces(self._file, members.read)
         self._ready = b""  # unpacked, and not yet given out
-        self._rest = b""  # read, and not yet unpacked
-        self._skip = 0  # bytes to leave out: the trailer of a member that was entered in its middle
-        self._raw = False
 
     def _some(self, most: int) -> bytes:
         """Return some text, up to a limit; none at the end."""
@@ -117,68 +226,25 @@ class PackedReader(io.RawIOBase):
                 return b""
         data, self._ready = self._ready[:most], self._ready[most:]
         self._at += len(data)
-        if self._at > _PLENTY and self._at > _EXPANSION * self._read:
+        if self._at > _PLENTY and self._at > _EXPANSION * self._members.read:
             raise OSError(f"it unpacks to more than {_EXPANSION} times its size, which no recording does")
-        self._mark()
+        if self._at >= self._places[-1][0] + _APART and not self._ready:
+            self._places.append((self._at, self._members.copy()))
         return data
 
     def _unpack(self) -> bool:
         """Unpack some more; return False at the end."""
-        given = self._rest
-        if not given:
-            given = self._file.read(_BITE) or b""
-            self._read += len(given)
-        if not given:
-            return False
-        if self._skip:
-            self._rest, self._skip = given[self._skip :], max(0, self._skip - len(given))
-            return True
-        before = self._stream.copy()
+        piece = next(self._pieces, b"")
         try:
-            self._ready = self._stream.decompress(given)
+            self._ready = self._members.unpack(piece)
         except zlib.error:
-            self._go_on_behind(before, given)
+            self.damaged, self._ready = True, b"\n"
+            self._members.leave_out(0)
+            while piece and not piece.endswith(_FLUSHED):
+                piece = next(self._pieces, b"")
+                self._members.leave_out(len(piece))
             return True
-        self._rest = self._stream.unused_data
-        if self._stream.eof:
-            self._skip, self._raw = _TRAILER if self._raw else 0, False
-            self._stream = _unpacker()  # another member may follow, after padding perhaps
-            self._rest = self._rest if self._skip else self._rest.lstrip(b"\x00")
-        return True
-
-    def _go_on_behind(self, stream: Any, given: bytes) -> None:
-        """Unpack byte by byte up to the damage, and begin again after the next flush.
-
-        A call that fails gives nothing of what it unpacked: only single bytes make what is given the same at any time.
-        """
-        self.damaged = True
-        text = []
-        good = 0
-        try:
-            for good in range(len(given)):
-                text.append(stream.decompress(given[good : good + 1]))
-        except zlib.error:
-            pass
-        self._ready = b"".join(text) + b"\n"
-        self._stream, self._raw, self._rest = zlib.decompressobj(_RAW), True, b""
-        self._find_flush(self._read - len(given) + good)
-
-    def _find_flush(self, start: int) -> None:
-        """Go to the first byte after the next flush that ends after a place in the file."""
-        self._file.seek(start)
-        tail, at = b"", start
-        while block := self._file.read(_BLOCK):
-            found = (tail + block).find(_FLUSHED)
-            if found >= 0:
-                self._read = at - len(tail) + found + len(_FLUSHED)
-                self._file.seek(self._read)
-                return
-            tail, at = (tail + block)[-len(_FLUSHED) + 1 :], at + len(block)
-        self._read = at
-
-    def _mark(self) -> None:
-        if self._at >= self._places[-1][0] + _APART and not (self._ready or self._rest or self._raw or self._skip):
-            self._places.append((self._at, self._read, self._stream.copy()))
+        return piece != b""
 
 
 def mend(path: str) -> None:
@@ -187,60 +253,18 @@ def mend(path: str) -> None:
     Raises OSError when it is damaged, or cut off and not written by a Packer.
     """
     with open(path, "r+b") as file:
-        data = memoryview(file.read())
-        begin = 0
-        while begin < len(data):
-            member = _Member(data[begin:])
-            if not member.ended:
-                end, member = _last_line(data, begin, member)
-                file.truncate(end)
-                file.seek(end)
-                file.write(member.trailer)
-                return
-            begin += member.size
-
-
-def _last_line(data: memoryview, begin: int, member: _Member) -> tuple[int, _Member]:
-    """Return where the last whole line of an unfinished member ends, and the member up to there."""
-    end = len(data)
-    while (flush := bytes(data[begin:end]).rfind(_FLUSHED)) >= 0:
-        end = begin + flush + len(_FLUSHED)
-        part = _Member(data[begin:end])
-        if part.last == b"\n":
-            return end, part
-        end -= 1
-    if member.lines > 1:  # of our own, a first line may be there but for the flush that ends it
-        raise OSError("it was cut off and cannot be continued")
-    return begin, _Member(data[:0])
-
-
-class _Member:
-    """One gzip member at the start of some bytes: whether it ends there, and what its text is like."""
-
-    def __init__(self, data: memoryview) -> None:
-        stream = _unpacker()
-        self._check = self._length = self.lines = 0
-        self.last = b""
-        given = bytes(data)
+        members = Members()
         try:
-            while not stream.eof and (text := stream.decompress(given, _BLOCK)):
-                given = stream.unconsumed_tail
-                self._check = zlib.crc32(text, self._check)
-                self._length += len(text)
-                self.lines += text.count(b"\n")
-                self.last = text[-1:]
+            for piece in _pieces(file, 0):
+                members.unpack(piece)
         except zlib.error as error:
             raise OSError(f"it is damaged ({error})") from None
-        self.ended = stream.eof
-        self.size = len(data) - len(stream.unused_data.lstrip(b"\x00"))
-
-    @property
-    def trailer(self) -> bytes:
-        """What ends the member after a flush: an empty last block, checksum and length."""
-        if not self._length:
-            return b""
-        return b"\x03\x00" + self._check.to_bytes(4, "little") + (self._length & 0xFFFFFFFF).to_bytes(4, "little")
-
-
-def _unpacker() -> Any:
-    return zlib.decompressobj(_GZIP)
+        if members.complete:
+            return
+        if (
+            not members.trailer and members.lines > 1
+        ):  # of our own, a first line may be there but for the flush that ends it
+            raise OSError("it was cut off and cannot be continued")
+        file.truncate(members.end)
+        file.seek(members.end)
+        file.write(members.trailer)

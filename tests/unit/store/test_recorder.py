@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import random
+import tracemalloc
 import zlib
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from gpulse.errors import RecordingError
 from gpulse.model.codec import from_line, to_line
-from gpulse.model.snapshot import Snapshot
+from gpulse.model.snapshot import Problem, Snapshot
 from gpulse.store.recorder import RecordingFile
 from gpulse.store.recording import read_recording
 from tests.unit.recordings import frames, numbers, recorded, text_of, write
@@ -115,6 +117,38 @@ def test_continuing_a_packed_one_that_was_killed_ends_it_properly(tmp_path: Path
     os.truncate(path, end + 5)
     record(path, frames(1), append=True)
     assert gzip.decompress(path.read_bytes()).decode() == recorded(frames(3)) + recorded(frames(1))
+
+
+def test_continuing_a_packed_one_holds_little_of_it_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    file = RecordingFile(str(path))
+    chance = random.Random(5)
+    for sample in frames(40):
+        noise = Problem("noise", chance.randbytes(100_000).hex())
+        file.write(sample.replace(problems=(noise,)))
+    file._packer = None
+    file.close()
+    tracemalloc.start()
+    record(path, frames(1), append=True)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert path.stat().st_size > 4_000_000
+    assert most < 2_000_000
+    assert len(read(path)) == 41
+
+
+def test_members_with_a_name_a_comment_and_padding_are_read_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    raw = zlib.compressobj(wbits=-15)
+    text = text_of(frames(3)).encode()
+    body = raw.compress(text) + raw.flush()
+    ends = zlib.crc32(text).to_bytes(4, "little") + len(text).to_bytes(4, "little")
+    head = b"\x1f\x8b\x08\x1c" + bytes(6) + b"\x05\x00extra" + b"run.ndjson\0" + b"x" * 1500 + b"\0"
+    path.write_bytes(head + body + ends + bytes(3000))
+    assert gzip.decompress(head + body + ends) == text
+    assert read(path) == frames(3)
+    record(path, frames(1), append=True)
+    assert numbers(read(path)) == [0, 1, 2, 0]
 
 
 def test_a_packed_one_is_continued_again_and_again(tmp_path: Path) -> None:
