@@ -310,7 +310,6 @@ class EnergySplit:
         self._waits = self._grew = False
 
 
-_MOST_EVENTS = 10_000  # events that wait in memory for a disk with room
 _INSERT_EVENT = insertion("event")
 _SPANS = (*LASTING, DAMAGED)  # listed also when they began before the time asked for
 _OPEN = ", ".join(repr(kind) for kind in LASTING)
@@ -331,7 +330,6 @@ class EventRows:
         if event.until is not None:
             self.news.append(("DELETE FROM main.event WHERE time = ? AND text = ?", (event.time, row[4])))
         self.news.append((_INSERT_EVENT, row))
-        del self.news[:-_MOST_EVENTS]
 
     def close_open(self, connection: sqlite3.Connection) -> None:
         """End what an earlier writer left open with the last time it recorded: what still holds is found again."""

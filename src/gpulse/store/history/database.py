@@ -143,6 +143,7 @@ CREATE TABLE slot_copy(id INTEGER PRIMARY KEY, gpu INTEGER NOT NULL, key TEXT NO
 CREATE TABLE layout_copy(id INTEGER PRIMARY KEY, slots BLOB NOT NULL, sum INTEGER);
 CREATE TABLE label(id INTEGER PRIMARY KEY, project TEXT, job_name TEXT, sum INTEGER);
 """
+_BEGINNING = 512  # bytes that tell a text from a damaged history
 _HOST_ROW = f"(0, '', {checksum('gpu', 0, '')})"  # the machine itself, as GPU 0
 
 
@@ -153,7 +154,8 @@ def open_to_write(path: str, mode: int) -> sqlite3.Connection:
     """
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        os.close(handle)
+        with os.fdopen(handle, "rb") as file:
+            _refuse_foreign(path, file.read(_BEGINNING))
         let_group_read(path, mode)  # SQLite gives the files beside it the same mode and group
     except OSError as error:
         raise HistoryError(f"{path} cannot be opened: {error.strerror}.") from None
@@ -194,6 +196,11 @@ def open_to_read(path: str) -> sqlite3.Connection:
         )
     from urllib.parse import quote
 
+    try:
+        with open(path, "rb") as file:
+            _refuse_foreign(path, file.read(_BEGINNING))
+    except OSError as error:
+        raise HistoryError(f"{path} cannot be read: {error.strerror}.") from None
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
         connection = _opened(address, path)
@@ -236,6 +243,12 @@ def _opened(address: str, path: str) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _refuse_foreign(path: str, beginning: bytes) -> None:
+    """Raise HistoryError for a recording or another text, which a history does not become by damage; it is not ours to rename."""
+    if beginning.startswith(b"\x1f\x8b\x08") or (beginning and beginning.isascii() and b"\x00" not in beginning):
+        raise HistoryError(f"{path} is not a history of gpulse;", "name another file.")
 
 
 def _is_ours(connection: sqlite3.Connection, path: str) -> bool:

@@ -52,7 +52,7 @@ def verify(path: str) -> Verification:
         connection = database.open_to_read(path)
         for (message,) in connection.execute(f"PRAGMA main.integrity_check({_MESSAGES})"):
             found.pages += [] if message == "ok" else str(message).splitlines()
-        _check_rows(connection, found)
+        _check(connection, found)
     except database.BROKEN as error:
         if not database.is_damage(error):
             raise HistoryError(f"{path} cannot be read: {error}.") from None
@@ -74,7 +74,7 @@ def repair(path: str, found: Verification) -> str:
         if found.pages and not found.only_indexes:
             aside, saved = set_aside_and_save(path, mode)
             return f"the damaged file was renamed to {aside}; {saved.text}."
-        _drop(path, mode, bool(found.pages))
+        _repair(path, mode, bool(found.pages))
         return "what was damaged was deleted; everything else was kept."
     except (OSError, *database.BROKEN) as error:
         raise HistoryError(f"{path} cannot be repaired: {error}.") from None
@@ -82,57 +82,53 @@ def repair(path: str, found: Verification) -> str:
         lock.release()
 
 
-def _check_rows(connection: sqlite3.Connection, found: Verification) -> None:
-    for table in database.COLUMNS:
-        sql = f"SELECT count(*) FROM main.{table} NOT INDEXED WHERE NOT {database.is_sound(table)}"
-        if (count := connection.execute(sql).fetchone()[0]) > 0:
-            found.rows[table] = count
-    damages = damaged_rows(connection)
-    blocks = blocks_where(connection, "1", ())
-    for block in blocks:
-        read_block(connection, block)
-        damages += damage_of(block)
-    found.blocks = len(blocks)
-    (found.ticks,) = connection.execute("SELECT count(*) FROM tick").fetchone()
-    uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
-    found.events = events_of(damages, uuids, labels_of(connection))
-
-
-def _drop(path: str, mode: int, reindex: bool) -> None:
+def _repair(path: str, mode: int, reindex: bool) -> None:
     connection = database.open_to_write(path, mode)
     try:
         if reindex:
             connection.execute("REINDEX")
-        database.heal(connection)
-        uuids, labels = dict(connection.execute("SELECT id, uuid FROM gpu")), labels_of(connection)
+            database.heal(connection)
         connection.execute("BEGIN IMMEDIATE")
-        damages = damaged_rows(connection)
-        delete_damaged_blocks(connection)
-        for block in blocks_where(connection, "1", ()):
-            whole = read_block(connection, block) is None
-            if block.damaged:
-                damages += damage_of(block)
-                _without(connection, block, block.damaged, whole)
-        for table in database.COLUMNS:
-            connection.execute(f"DELETE FROM main.{table} WHERE NOT {database.is_sound(table)}")
-        for event in events_of(damages, uuids, labels):
-            number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)
-            connection.execute(database.insertion("event"), row_of(event, number))
+        _check(connection, Verification(), drop=True)
         connection.execute("COMMIT")
     finally:
         connection.close()
 
 
-def _without(connection: sqlite3.Connection, block: BlockRow, gpus: list[int], whole: bool) -> None:
-    """Delete the parts of some GPUs of a block, or the `whole` block."""
+def _check(connection: sqlite3.Connection, found: Verification, *, drop: bool = False) -> None:
+    """Read every row, and `drop` what is damaged if asked to; the caller commits."""
+    damages = damaged_rows(connection)
+    if drop:
+        delete_damaged_blocks(connection)
+    for block in blocks_where(connection, "1", ()):
+        whole = read_block(connection, block) is None
+        damages += damage_of(block)
+        found.blocks += 1
+        if drop and block.damaged:
+            _drop(connection, block, whole)
+    for table in database.COLUMNS:
+        damaged = f"FROM main.{table} NOT INDEXED WHERE NOT {database.is_sound(table)}"
+        if (count := connection.execute(f"SELECT count(*) {damaged}").fetchone()[0]) > 0:
+            found.rows[table] = count
+            if drop:
+                connection.execute(f"DELETE {damaged}")
+    (found.ticks,) = connection.execute("SELECT count(*) FROM tick").fetchone()
+    uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
+    found.events = events_of(damages, uuids, labels_of(connection))
+    for event in found.events if drop else ():
+        number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)
+        connection.execute(database.insertion("event"), row_of(event, number))
+
+
+def _drop(connection: sqlite3.Connection, block: BlockRow, whole: bool) -> None:
+    """Delete the damaged parts of a block, or the `whole` block."""
     parts = database.unpack_parts(block.parts)
-    gone = [(id,) for id, gpu, _ in parts if whole or gpu in gpus]
-    connection.executemany("DELETE FROM part WHERE id = ?", gone)
+    kept = [part for part in parts if not whole and part[1] not in block.damaged]
+    connection.executemany("DELETE FROM part WHERE id = ?", [part[:1] for part in parts if part not in kept])
     if whole:
         connection.execute("DELETE FROM main.block WHERE id = ?", (block.id,))
         return
-    kept = database.pack_parts([part for part in parts if part[1] not in gpus])
-    connection.execute("UPDATE main.block SET parts = ? WHERE id = ?", (kept, block.id))
+    connection.execute("UPDATE main.block SET parts = ? WHERE id = ?", (database.pack_parts(kept), block.id))
     connection.execute(f"UPDATE main.block SET sum = {database.sum_of('block')} WHERE id = ?", (block.id,))
 
 

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import time
 from collections import deque
+from itertools import chain
 
 from ...model.event import Event
 from ...model.snapshot import Problem
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ...model.snapshot import Snapshot
-    from .slots import Statement
 
     Tick: TypeAlias = tuple[Snapshot, tuple[Event, ...]]
 
@@ -37,6 +37,7 @@ _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
 _RETRY_EVERY = 5.0
 _LEAP = 5.0  # seconds by which the clock must have been set back to be worth an event
 _MOST_WAITING = 3600  # ticks kept in memory while the disk is full
+_MOST_NEWS = 20_000  # statements of each kind that are, too
 
 
 class HistoryWriter:
@@ -64,7 +65,6 @@ class HistoryWriter:
         self._window: float | None = None
         self._hour: float | None = None
         self._last: float | None = None  # the time of the last tick
-        self._statements: list[Statement] = []
         self._connection: sqlite3.Connection | None = None
         try:
             self._begin()
@@ -184,22 +184,20 @@ class HistoryWriter:
 
     def _write(self, now: float) -> None:
         connection = self._connection
-        if connection is None or not os.path.exists(self.path) or os.stat(self.path).st_ino != self._inode:
+        if connection is None or os.stat(self.path).st_ino != self._inode:
             raise FileNotFoundError  # somebody has removed it: what is written now would go nowhere
         if self._trouble is None and now - self._accounted >= COUNTED_EVERY:
             self._accounted = now
             self._accounts.news.extend(self._accounts.taken())
-        for owner in (self._slots, self._accounts, self._events):  # in this order: the later refer to the earlier
-            self._statements += owner.news
-            owner.news.clear()
+        news = self._slots.news, self._accounts.news, self._events.news  # in this order: the later refer to the earlier
         connection.execute("BEGIN IMMEDIATE")
-        for sql, values in self._statements:
+        for sql, values in chain(*news):
             connection.execute(sql, values)
         connection.executemany(_INSERT, self._ticks)
         connection.execute("COMMIT")
         newest = self._ticks[-1][0] if self._ticks else None
-        self._statements.clear()
-        self._ticks.clear()
+        for written in (*news, self._ticks):
+            written.clear()
         if self._chores is not None and next(self._chores, self) is self:
             self._chores = None
         if newest is not None and newest // WINDOW != self._window:
@@ -223,6 +221,8 @@ class HistoryWriter:
 
     def _give_up_for_now(self, error: Exception, now: float) -> None:
         self._retry = now + _RETRY_EVERY
+        for news in (self._accounts.news, self._events.news):
+            del news[:-_MOST_NEWS]
         if self._connection is not None and self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
@@ -240,7 +240,6 @@ class HistoryWriter:
             self._connection.close()
             self._connection = None
         self._ticks.clear()
-        self._statements.clear()
         try:
             if error is not None:
                 self._set_aside(error)
@@ -252,7 +251,7 @@ class HistoryWriter:
 
     def _note_start(self, moment: float) -> None:
         if (boot := _boot_id()) and boot != self._known_boot:
-            self._statements.append(("REPLACE INTO meta VALUES('boot', ?)", (boot,)))
+            self._events.news.append(("REPLACE INTO meta VALUES('boot', ?)", (boot,)))
             if self._known_boot is not None:  # a new file knows of no boot before
                 self._events.add(Event(moment, "boot", note=boot))
         if self._ended is not None and moment < self._ended - _LEAP:  # while nobody recorded: nobody else can tell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
 import resource
@@ -16,8 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.cli.main import main
+from gpulse.model.catalog import Process
+from gpulse.model.event import Event
 from gpulse.present.events import event_text
-from gpulse.store.history import HistoryBusy, HistoryError, HistoryReader, HistoryWriter, Recorder, holder
+from gpulse.store.history import HistoryBusy, HistoryError, HistoryReader, HistoryWriter, Recorder, holder, verify
 from tests.unit.store.history.ticks import START, TurnedClock, gpu, series, tick, write
 
 _WRITER = """
@@ -199,9 +203,30 @@ def test_a_database_that_is_full_is_one_too(tmp_path: Path) -> None:
     assert event.value
 
 
+def test_what_waits_for_a_disk_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpulse.store.history.writer._MOST_NEWS", 50)
+    path, clock = str(tmp_path / "h.db"), TurnedClock()
+    with HistoryWriter(path, clock=clock) as writer:
+        connection = writer._connection
+        assert connection is not None
+        connection.execute("PRAGMA max_page_count = 1")
+        for at in range(100):
+            clock.now = 10.0 * at
+            someone = (Process({"pid": 1000 + at, "user": "ada", "running_time": 1.0}),)
+            writer.add(tick(at, gpu(utilization=1, processes=someone)), [Event(START + at, "xid", ("0",), value=31.0)])
+        assert "full" in writer.problems[0].message
+        assert len(writer._accounts.news) + len(writer._events.news) <= 100
+        connection.execute("PRAGMA max_page_count = 100000")
+        clock.now += 10
+        writer.add(tick(100, gpu(utilization=1)))
+        assert writer.problems == ()
+    with HistoryReader(path) as reader:
+        assert len(reader.events(START, START + 200, {"xid"})) >= 45
+
+
 @pytest.mark.parametrize(
     "junk",
-    [b"this is no database at all, but long enough to look like one" * 100, b"SQLite format 3\0" + b"\xff" * 8000],
+    [bytes(8192), b"SQLite format 3\0" + b"\xff" * 8000],
 )
 def test_a_damaged_file_is_set_aside_and_a_new_one_begun(tmp_path: Path, junk: bytes) -> None:
     path = tmp_path / "h.db"
@@ -239,7 +264,7 @@ def test_what_sqlite_never_takes_does_not_stop_what_follows(tmp_path: Path) -> N
         for at in range(5):
             clock.now = float(at)
             if at == 2:
-                writer._statements.append(("INSERT INTO meta VALUES(?, 'x')", (1 << 70,)))
+                writer._events.news.append(("INSERT INTO meta VALUES(?, 'x')", (1 << 70,)))
             writer.add(tick(at, gpu(utilization=at)))
     assert series(path, "utilization", 0, 5).mean == [0.0, 1.0, 3.0, 4.0]
     with HistoryReader(path) as reader:
@@ -280,6 +305,21 @@ def test_a_database_of_others_is_refused_and_left_alone(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(HistoryError, match="not a history of gpulse"):
         HistoryWriter(path)
+    assert list(tmp_path.glob("*damaged*")) == []
+
+
+@pytest.mark.parametrize("content", [b"a text of mine\n" * 500, b'{"schema": 1}\n', gzip.compress(b'{"schema": 1}\n')])
+def test_a_text_or_recording_is_refused_and_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    path = tmp_path / "h.db"
+    path.write_bytes(content)
+    for use in (HistoryWriter, HistoryReader, verify):
+        with pytest.raises(HistoryError, match="not a history of gpulse"):
+            use(str(path))
+    assert main(["history", "--file", str(path), "--repair"]) == 1
+    assert "not a history of gpulse" in capsys.readouterr().err
+    assert path.read_bytes() == content
     assert list(tmp_path.glob("*damaged*")) == []
 
 
