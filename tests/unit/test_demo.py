@@ -76,6 +76,14 @@ def test_the_walk_has_seven_steps_that_all_work(capfd: pytest.CaptureFixture[str
         assert words in out
 
 
+def test_all_of_the_night_is_in_the_history(a_night: Path) -> None:
+    with HistoryReader(str(a_night)) as reader:
+        first, last = reader.span() or (0.0, 0.0)
+        assert len(list(reader.snapshots(first, last + 1))) == HOURS * 30  # every two minutes
+        use = next(use for use in reader.usage(first, last + 1) if use.owner == "mira")
+    assert use.gpu_hours == pytest.approx(HOURS, abs=0.1)
+
+
 def test_the_night_has_its_incident_and_leaves_no_hole(a_night: Path) -> None:
     now = 1_794_733_267.0
     seen = list(night(now))

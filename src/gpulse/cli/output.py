@@ -148,7 +148,7 @@ def export_samples(
 
     table = RecordedTable(name, read, metrics)
     if form == "csv":
-        write_lines([*table.csv_lines()], output, private)
+        write_lines(table.csv_lines(), output, private)
     else:
         write_columns(table.columns, output, "run", private)
     say_damaged(name, damaged)
@@ -167,16 +167,13 @@ def write_columns(columns: Callable[[], Mapping[str, Any]], output: str | None, 
 
 def write_lines(lines: Iterable[str], path: str | None, private: bool = True) -> None:
     """Write lines to a file, which only its owner may read if `private`, or to standard output."""
+    texts = (f"{line}\n" for line in lines)
     if not path:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.writelines(texts)
         return
-    from ..store.lines import LineFile
+    from ..store.lines import OPEN, PRIVATE, save
 
-    file = LineFile(path, private=private)
-    try:
-        file.write("\n".join(lines))
-    finally:
-        file.close()
+    save(path, texts, PRIVATE if private else OPEN)
 
 
 def say(text: str, head: str = "gpulse: ") -> None:

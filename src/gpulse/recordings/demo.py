@@ -34,14 +34,12 @@ def write_history(path: str, now: float) -> None:
 
     In them a sweep of hyperparameters ends when its second GPU falls off the bus; the GPU is reset half an hour later.
     """
-    from ..store.history import Recorder
+    from ..store.history import HistoryWriter
 
-    detector, recorder = EventDetector(), Recorder(path)
-    try:
+    detector = EventDetector()
+    with HistoryWriter(path) as writer:  # not a Recorder, which drops samples that come faster than it writes
         for snapshot in night(now):
-            recorder.put(snapshot, detector.observe(snapshot))
-    finally:
-        recorder.close()
+            writer.add(snapshot, detector.observe(snapshot))
 
 
 def write_recording(path: str, now: float, seconds: float = 180.0, interval: float = 1.0) -> None:

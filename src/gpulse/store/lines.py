@@ -12,7 +12,7 @@ from ..errors import GpulseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any, BinaryIO
 
 PRIVATE = 0o600  # of all that holds command lines, from the moment it is there
@@ -40,9 +40,14 @@ def open_foreign(path: str) -> tuple[int, os.stat_result] | None:
 def replaced(path: str, mode: int = PRIVATE, *, always: bool = False) -> Iterator[BinaryIO]:
     """Write a file whole or not at all: it takes its place when the block ends; raise OSError, and change nothing, if it cannot.
 
-    A pipe or a device is written to as it is, unless whatever is there is `always` to be replaced: others may have put it there.
+    A pipe, a device or /dev/stdout is written to as it is, unless whatever is there is `always` to be replaced: others may have
+    put it there.
     """
-    if not always and os.path.exists(path) and not os.path.isfile(path):
+    if (
+        not always
+        and os.path.exists(path)
+        and (not os.path.isfile(path) or path.startswith(("/dev/std", "/dev/fd/", "/proc/")))
+    ):
         with open(path, "wb") as file:
             yield file
         return
@@ -57,6 +62,22 @@ def replaced(path: str, mode: int = PRIVATE, *, always: bool = False) -> Iterato
     except BaseException:  # also on Ctrl-C: nothing half-written stays behind
         remove(beside)
         raise
+
+
+@contextmanager
+def saved(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+    """Write a file as `replaced` does; raise GpulseError if it cannot be written."""
+    try:
+        with replaced(path, mode) as file:
+            yield file
+    except OSError as error:
+        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.", "Name another file.") from None
+
+
+def save(path: str, texts: Iterable[str], mode: int = PRIVATE) -> int:
+    """Write texts one after another, whole or not at all, and return how many bytes that were; raise GpulseError if they cannot be."""
+    with saved(path, mode) as file:
+        return sum(file.write(text.encode("utf-8", "backslashreplace")) for text in texts)
 
 
 def remove(path: str) -> None:
@@ -97,13 +118,12 @@ class AppendedFile:
 
     def last_line(self) -> bytes:
         """Return what follows the last newline: half a line when its writer was killed."""
-        tail = b""
+        tail, back = b"", _TAIL
         with open(self.path, "rb") as file:
-            start = file.seek(0, os.SEEK_END)
-            while start and b"\n" not in tail:
-                start = max(0, start - _TAIL)
-                file.seek(start)
-                tail = file.read()
+            size = file.seek(0, os.SEEK_END)
+            while len(tail) < size and b"\n" not in tail:
+                file.seek(max(0, size - back))
+                tail, back = file.read(), 2 * back
         return tail[tail.rfind(b"\n") + 1 :]
 
     def cut(self, count: int) -> None:
@@ -174,17 +194,24 @@ def first_line(path: str) -> str | None:
     return line.decode("utf-8", "replace").rstrip("\r\n") if line else None
 
 
-def csv_rows(rows: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """Yield rows with the same keys as CSV, a header first; nothing without rows."""
+def csv_rows(rows: Iterable[Mapping[str, object]], header: Sequence[str] = ()) -> Iterator[str]:
+    """Yield rows as CSV below their keys, or those of `header`; nothing where there is neither."""
     import csv
     import io
 
-    lines: list[list[object]] = [[*rows[0]], *([*row.values()] for row in rows)] if rows else []
-    for cells in lines:
-        line = io.StringIO()
+    def line(cells: Iterable[object]) -> str:
+        text = io.StringIO()
         written = ["" if cell is None else digits(cell) if isinstance(cell, float) else cell for cell in cells]
-        csv.writer(line, lineterminator="").writerow(written)
-        yield line.getvalue()
+        csv.writer(text, lineterminator="").writerow(written)
+        return text.getvalue()
+
+    keys = header
+    if header:
+        yield line(header)
+    for row in rows:
+        if not keys:
+            yield line(keys := [*row])
+        yield line(row[key] for key in keys)
 
 
 def digits(value: float) -> str:
@@ -203,20 +230,14 @@ def with_check(line: bytes) -> bytes:
     return b'%s%s%08x"}' % (line[:-1], _KEY, crc32(line))
 
 
-def has_check(line: bytes) -> bool:
-    """Return whether a line has a checksum, right or wrong."""
-    return line.rstrip()[-_LENGTH:].startswith(_KEY)
-
-
-def is_damaged(line: bytes) -> bool:
-    """Return whether a line has a checksum that is not its own; one without a checksum cannot be told."""
+def is_right(line: bytes) -> bool | None:
+    """Return whether the checksum of a line is its own; None for a line without one."""
     line = line.rstrip()
-    tail = line[-_LENGTH:]
-    if not tail.startswith(_KEY):
-        return False
+    if not line[-_LENGTH:].startswith(_KEY):
+        return None
     from zlib import crc32
 
-    return b"%08x" % crc32(line[:-_LENGTH] + b"}") != line[-10:-2]
+    return b"%08x" % crc32(line[:-_LENGTH] + b"}") == line[-10:-2]
 
 
 def write_parquet(columns: Mapping[str, Sequence[Any]], path: str, mode: int = PRIVATE) -> None:
@@ -231,7 +252,8 @@ def write_parquet(columns: Mapping[str, Sequence[Any]], path: str, mode: int = P
         _with_polars(columns, moments, path, mode)
         return
     times = {"time": arrow.array(moments, type=arrow.timestamp("us", tz="UTC"))} if "time" in columns else {}
-    _saved(lambda file: parquet.write_table(arrow.table({**columns, **times}), file), path, mode)
+    with saved(path, mode) as file:
+        parquet.write_table(arrow.table({**columns, **times}), file)
 
 
 def _with_polars(columns: Mapping[str, Sequence[Any]], moments: list[int], path: str, mode: int) -> None:
@@ -243,12 +265,5 @@ def _with_polars(columns: Mapping[str, Sequence[Any]], moments: list[int], path:
     frame = polars.DataFrame({**columns, **({"time": moments} if "time" in columns else {})}, infer_schema_length=None)
     if "time" in columns:
         frame = frame.with_columns(polars.col("time").cast(polars.Datetime("us", "UTC")))
-    _saved(frame.write_parquet, path, mode)
-
-
-def _saved(write: Any, path: str, mode: int) -> None:
-    try:
-        with replaced(path, mode) as file:
-            write(file)
-    except OSError as error:
-        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.") from None
+    with saved(path, mode) as file:
+        frame.write_parquet(file)

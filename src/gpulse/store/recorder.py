@@ -62,7 +62,8 @@ class RecordingFile(AppendedFile):
             return
         try:
             if self._packer is not None:
-                self._put(self._packer.end())
+                self._put(end := self._packer.end())
+                self.size += len(end)
         except RecordingError:
             pass  # only the checksum is missing
         finally:
@@ -200,7 +201,7 @@ class Rotation:
 
     def _turn(self, now: float) -> None:
         self._file.close()
-        self._full[self._file.path] = os.path.getsize(self._file.path)
+        self._full[self._file.path] = self._file.size
         self._number += 1
         self._file = RecordingFile(_numbered(self._path, self._number), private=self._private)
         self._since = now

@@ -7,10 +7,11 @@ import stat
 import time
 from array import array
 from bisect import bisect_right
+from functools import partial
 
 from ..errors import RecordingError
 from ..model.codec import from_line, parse_time
-from .lines import has_check, is_damaged
+from .lines import is_right
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def read_lines(path: str, read: Callable[[str], Line], damaged: list[int] | None
     try:
         with open_text(path) as text:
             lines = iter(lambda: next_line(name, text), b"")
-            yield from _sound(name, lines, _parser(name, read), damaged, text)
+            yield from _sound(name, lines, partial(_read_line, read, name), damaged, text)
     except OSError as error:
         raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
 
@@ -66,7 +67,7 @@ def read_pipe(path: str) -> Iterator[Snapshot]:
     Raises RecordingError when the pipe cannot be read, when nothing comes through it, and when that is no recording.
     """
     name = title_of(path)
-    samples = _sound(name, _piped_lines(name, path), _parser(name, from_line))
+    samples = _sound(name, _piped_lines(name, path), partial(_read_line, from_line, name))
     try:
         first = next(samples, None)
         if first is None:
@@ -81,10 +82,6 @@ def read_pipe(path: str) -> Iterator[Snapshot]:
         raise RecordingError(f"{name} cannot be read: {error.strerror or error}.") from None
 
 
-def _parser(name: str, read: Callable[[str], Line]) -> Callable[[int, bytes, bool], Line | None]:
-    return lambda number, line, checked: _read_line(name, number, line, read, checked)
-
-
 def _sound(
     name: str,
     lines: Iterable[bytes],
@@ -92,12 +89,16 @@ def _sound(
     damaged: list[int] | None = None,
     text: io.BufferedReader | None = None,
 ) -> Iterator[Line]:
-    """Yield what `parse` makes of lines; it is given number and line, and whether lines before had checksums."""
+    """Yield what `parse` makes of lines; it is given number and line, and whether the line is as it was written.
+
+    After a line with a checksum, one without is not.
+    """
     problem: RecordingError | None = None
     good, checked = 0, False
     for number, line in enumerate(lines, 1):
+        right = is_right(line)
         try:
-            found = parse(number, line, checked) if line.strip() else None
+            found = parse(number, line, not checked if right is None else right) if line.strip() else None
         except DamagedLine as error:
             problem = problem or error
             if not good and number > _MOST_DAMAGED:
@@ -106,21 +107,20 @@ def _sound(
                 damaged.append(number)
             continue
         if found is not None:
-            checked = checked or has_check(line)
+            checked = checked or right is True
             good += 1
             yield found
     if not good and (problem or (text is not None and getattr(text.raw, "damaged", False))):
         raise problem or RecordingError(f"{name} cannot be read: it is damaged.")
 
 
-def _read_line(path: str, number: int, line: bytes, read: Callable[[str], Line], checked: bool = False) -> Line | None:
+def _read_line(read: Callable[[str], Line], path: str, number: int, line: bytes, right: bool = True) -> Line | None:
     """Return what `read` makes of a line; None for one that was cut off.
 
-    Raises DamagedLine or RecordingError, with file and number, for one that is damaged or of an unknown schema. After lines
-    that are `checked`, one without a checksum is damaged.
+    Raises DamagedLine or RecordingError, with file and number, for one that is not `right` or of an unknown schema.
     """
     try:
-        if is_damaged(line) or (checked and not has_check(line)):
+        if not right:
             raise DamagedLine("this line is damaged: its checksum is not right.")
         return read(line.decode("utf-8", "replace"))
     except RecordingError as error:
@@ -289,7 +289,7 @@ class Frames:
 
     def __getitem__(self, place: int) -> Snapshot:
         """Read a sample that has been found; raise RecordingError when it is bad."""
-        sample = _read_line(self.path, self._numbers[place], self.line(place), from_line)
+        sample = _read_line(from_line, self.path, self._numbers[place], self.line(place))
         if sample is None:
             raise RecordingError(f"{self.path} was cut off while it was read.")
         return sample
@@ -318,15 +318,14 @@ class Frames:
             self._start, self._end, self._number = self._end, self._end + len(line), self._number + 1
             yield line
 
-    def _moment(self, number: int, line: bytes, checked: bool) -> float | None:
+    def _moment(self, number: int, line: bytes, right: bool) -> float | None:
         """Return when a line was written; None when it was cut off."""
-        quick = (has_check(line) or not checked) and line.startswith(_HEAD) and line.endswith(b"}\n")
-        if quick and not is_damaged(line):
+        if right and line.startswith(_HEAD) and line.endswith(b"}\n"):
             try:
                 return parse_time(line[len(_HEAD) : line.index(b'"', len(_HEAD))].decode("ascii", "replace"))
             except (RecordingError, ValueError):
                 pass  # whatever it is, reading it says so
-        sample = _read_line(self.path, number, line, from_line, checked)
+        sample = _read_line(from_line, self.path, number, line, right)
         return None if sample is None else sample.time
 
     def _unreadable(self, error: OSError | ValueError) -> RecordingError:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import GpulseError
-from gpulse.store.lines import AppendedFile, LineFile, open_foreign, replaced
+from gpulse.store.lines import AppendedFile, LineFile, open_foreign, replaced, save
 
 
 @pytest.fixture
@@ -209,3 +209,36 @@ def test_a_file_that_another_thread_writes_is_left_alone(tmp_path: Path) -> None
         with pytest.raises(FileExistsError), replaced(str(path)):
             pass
     assert path.read_bytes() == b"first"
+
+
+def test_a_descriptor_is_written_to_and_not_replaced(path: Path) -> None:
+    with path.open("wb") as file:
+        name = f"/dev/fd/{file.fileno()}"
+        with replaced(name) as written:
+            written.write(b"a")
+        assert save(name, ["b", "ü"]) == 3
+    assert path.read_text(encoding="utf-8") == "bü"
+
+
+def test_what_cannot_be_saved_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(GpulseError, match=r"x cannot be written: No such file or directory\. Name another file\."):
+        save(str(tmp_path / "none/x"), ["a"])
+
+    def failing() -> Iterator[str]:
+        yield "a"
+        raise GpulseError("it is damaged.")
+
+    with pytest.raises(GpulseError, match="it is damaged"):
+        save(str(tmp_path / "x"), failing())
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_end_of_a_long_file_without_a_newline_is_found(path: Path) -> None:
+    path.write_bytes(b"first\n" + b"x" * 1_000_000)
+    file = AppendedFile(str(path))
+    assert len(file.last_line()) == 1_000_000
+    file.close()
+    path.write_bytes(b"x" * 1_000_000)
+    file = AppendedFile(str(path))
+    assert len(file.last_line()) == 1_000_000
+    file.close()

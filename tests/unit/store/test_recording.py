@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench.corruption import recording_rounds
 from gpulse.errors import RecordingError
 from gpulse.model.codec import from_line
-from gpulse.store.lines import is_damaged
+from gpulse.store.lines import is_right
 from gpulse.store.recording import read_recording
 from tests.unit.recordings import frames, numbers, recorded, text_of, write
 
@@ -83,8 +83,9 @@ def test_a_checksum_is_one_more_key_that_others_may_ignore(tmp_path: Path) -> No
     (line,) = recorded(frames(1)).splitlines()
     assert [*json.loads(line)][-1] == "check"
     assert from_line(line) == frames(1)[0]
-    assert is_damaged(line.replace("30", "31").encode())
-    assert not is_damaged(text_of(frames(1)).encode())
+    assert is_right(line.encode())
+    assert is_right(line.replace("30", "31").encode()) is False
+    assert is_right(text_of(frames(1)).encode()) is None
 
 
 def test_a_whole_last_line_of_another_schema_is_an_error_too(tmp_path: Path) -> None:

@@ -119,3 +119,15 @@ def test_a_file_that_somebody_took_away_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "run-0001.ndjson").unlink()
     assert rotation.write(frames(3)[2])
     rotation.close()
+
+
+@pytest.mark.parametrize("end", [".ndjson", ".ndjson.gz"])
+def test_a_file_that_somebody_removes_ends_nothing(tmp_path: Path, end: str) -> None:
+    rotation = Rotation(str(tmp_path / f"run{end}"), size=1, keep=2)
+    for at, each in enumerate(frames(6)):
+        if at == 3:
+            (tmp_path / f"run-0003{end}").unlink()
+        rotation.write(each)
+    assert rotation.size == sum(path.stat().st_size for path in tmp_path.iterdir())
+    rotation.close()
+    assert files(tmp_path) == [f"run-0005{end}", f"run-0006{end}"]

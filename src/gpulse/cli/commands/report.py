@@ -26,8 +26,8 @@ _WONDER = 0.7  # seconds after which progress is shown
 
 def run(arguments: Arguments) -> int:
     """Read the recordings and write the report."""
-    from ...store.lines import OPEN, PRIVATE
-    from ...surfaces.report.writing import report_text, save
+    from ...store.lines import OPEN, PRIVATE, save
+    from ...surfaces.report.writing import report_text
 
     to_file = arguments.output is not None and arguments.output != "-"
     form = arguments.format or _form_for(arguments.output if to_file else None)
@@ -53,8 +53,8 @@ def run(arguments: Arguments) -> int:
     if not to_file:
         sys.stdout.write(text)
         return 0
-    save(arguments.output, text, OPEN if arguments.share else PRIVATE)
-    sys.stderr.write(f"gpulse: wrote {arguments.output} ({len(text.encode()) / 1000:,.0f} kB).\n")
+    size = save(arguments.output, [text], OPEN if arguments.share else PRIVATE)
+    sys.stderr.write(f"gpulse: wrote {arguments.output} ({size / 1000:,.0f} kB).\n")
     return 0
 
 
@@ -114,20 +114,19 @@ def _export(arguments: Arguments, form: str, output: str | None) -> int:
 
 def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> int:
     """Write samples and profiler traces as one trace; of a run that is named, its traces that are still there."""
-    from ...store.lines import OPEN, PRIVATE
+    from ...store.lines import OPEN, PRIVATE, save
     from ...surfaces.report.perfetto import perfetto
-    from ...surfaces.report.writing import save
 
     path = arguments.files[0] if arguments.files else None
     traces = arguments.trace or [one for one in (kept.list("traces") if kept else ()) if os.path.exists(str(one))]
     damaged: list[int] = []
-    text = "".join(perfetto(_recorded_samples(arguments, path, damaged), traces))
-    say_damaged(path or "the history", damaged)
+    texts = perfetto(_recorded_samples(arguments, path, damaged), traces)
     if output is None:
-        sys.stdout.write(text)
-        return 0
-    save(output, text, OPEN if arguments.share else PRIVATE)
-    sys.stderr.write(f"gpulse: wrote {output} ({len(text) / 1000:,.0f} kB); open it at https://ui.perfetto.dev.\n")
+        sys.stdout.writelines(texts)
+    else:
+        size = save(output, texts, OPEN if arguments.share else PRIVATE)
+        sys.stderr.write(f"gpulse: wrote {output} ({size / 1000:,.0f} kB); open it at https://ui.perfetto.dev.\n")
+    say_damaged(path or "the history", damaged)
     return 0
 
 

@@ -16,7 +16,7 @@ from ...present.line import Line
 from ...present.plot import ascii_spans, braille_spans, mini
 from ...present.text import clean
 from ...present.words import product_name, share_style
-from ...store.lines import digits
+from ...store.lines import csv_rows
 from ...store.recording import is_pipe, read_recording
 from ...units import BYTES, COUNT, MEGAHERTZ, PERCENT, duration_text
 from .tables import label, over_time, process_rows
@@ -35,13 +35,10 @@ if TYPE_CHECKING:
 
 
 def csv_lines(answer: HistoryAnswer) -> Iterator[str]:
-    """Yield a header and a row for each moment and GPU: mean of each metric, then its least and most; an empty cell is no value."""
+    """Return a header and a row for each moment and GPU: mean of each metric, then its least and most; an empty cell is no value."""
     keys = answer.asked.metrics
-    yield ",".join(("time", "gpu", "uuid", *keys, *(f"{key}.{end}" for key in keys for end in ("min", "max"))))
-    for row in _rows(answer):
-        cells = [row["time"], row["gpu"], row["uuid"], *(row[key] for key in keys)]
-        cells += [row[f"{key}.{end}"] for key in keys for end in ("min", "max")]
-        yield ",".join("" if cell is None else digits(cell) if isinstance(cell, float) else str(cell) for cell in cells)
+    names = ("time", "gpu", "uuid", *keys, *(f"{key}.{end}" for key in keys for end in ("min", "max")))
+    return csv_rows(_rows(answer), names)
 
 
 def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from ...analysis.energy import usage_cost
 from ...analysis.summary import Stats, WeightedSeries
 from ...errors import UnknownGpu
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from ...store.history import GpuIdentity, HistoryReader, HistorySeries, Usage, Verification
 
 _LAST_EVENTS = 12
-_CLOSE = 90.0  # seconds between the last sample of a process and what is told of its end
+_CLOSE = 90.0  # seconds before its last sample from which on what is told of a process is about its end
 
 
 def overview(answer: HistoryAnswer, tariff: Tariff | None = None, drawn: Sequence[str] = ()) -> list[str]:
@@ -127,17 +129,23 @@ def process_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
         row["first"], row["last"] = min(row["first"], use.first), max(row["last"], use.last)
         if use.memory_most is not None:
             row["memory_most"] = max(row["memory_most"] or 0.0, use.memory_most)
-    for row in found.values():
-        row["ended"] = _ending(answer, row)
-    return sorted(found.values(), key=lambda row: row["first"])
+    rows = sorted(found.values(), key=lambda row: row["first"])
+    reused: dict[int, float] = {}  # when the next process with the same PID came
+    for row in reversed(rows):
+        row["ended"] = _ending(answer, row, reused.get(row["pid"], inf))
+        reused[row["pid"]] = row["first"]
+    return rows
 
 
-def _ending(answer: HistoryAnswer, row: Mapping[str, Any]) -> str | None:
-    """Return how a process ended: what was told of it at its end, or that it was still there; None if nobody saw that."""
+def _ending(answer: HistoryAnswer, row: Mapping[str, Any], until: float) -> str | None:
+    """Return how a process ended: what was told of it at its end, or that it was still there; None if nobody saw that.
+
+    What is told after `until` is about another process.
+    """
     told = [
         event
         for event in answer.events
-        if event.process is not None and event.process.pid == row["pid"] and abs(event.time - row["last"]) < _CLOSE
+        if event.process is not None and event.process.pid == row["pid"] and row["last"] - _CLOSE < event.time <= until
     ]
     for kind, word in (("out-of-memory", "out of memory"), ("process-end", "ended")):
         if found := [event for event in told if event.kind == kind]:

@@ -109,7 +109,7 @@ def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     # rows of a history end with the newest samples, which are closer
     apart = mean if mean > 3 * run.interval else run.interval
     spacing = f"{apart:.2g} s apart" if apart < 99 else f"about {duration_text(apart)} apart"
-    samples = f"{summary.samples:,} samples, {spacing}"
+    samples = f"{summary.samples:,} samples, {spacing}" if summary.samples > 1 else "1 sample"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""
     busy = run.mean(run.activity)
     use = run.mean("utilization")
@@ -296,7 +296,9 @@ def _mean_power(run: Run) -> str:
 def _throttled(run: Run) -> tuple[Cell, Cell]:
     throttled = [(gpu.throttled_seconds, label, gpu) for label, gpu in zip(run.labels, run.summary.gpus, strict=True)]
     worst = max(throttled, key=lambda one: one[0], default=None)
-    if worst is None or worst[0] < 1:
+    if worst is None or all(gpu.throttle_reasons is None for gpu in (*run.first.gpus, *run.last.gpus)):
+        return DASH, ""
+    if worst[0] < 1:
         return "none", "by heat or hardware"
     several = sum(seconds >= 1 for seconds, _, _ in throttled)
     reason = plain(throttled_text(worst[2])).partition("(")[2].rstrip(")")

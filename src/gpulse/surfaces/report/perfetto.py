@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from html import escape
+from itertools import chain
 
 from ...analysis.own_lines import flame_of, frame_name
 from ...errors import GpulseError
@@ -39,7 +40,7 @@ def perfetto(samples: Iterable[RecordedSample], traces: Sequence[str] = ()) -> I
     base = min(bases) if bases else int(start // _QUARTER) * _QUARTER * 1_000_000_000
     yield f'{{"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":{base},"traceEvents":[\n'
     comma = ""
-    for event in (*_joined(read, base), *_events(first, samples, base)):
+    for event in chain(_joined(read, base), _events(first, samples, base)):
         yield f"{comma}{json.dumps(event, separators=(',', ':'), allow_nan=False)}"
         comma = ",\n"
     yield "\n]}\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ...errors import GpulseError, UsageError
-from ...store.lines import PRIVATE, replaced
+from ...store.lines import save
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,16 +91,7 @@ def write_report(recording: str, path: str, title: str = "", tariff: Tariff | No
     form = form_of(path)
     run = account(recorded(recording), os.path.basename(recording))
     run.tariff = tariff
-    save(path, report_text(form, [run], title))
-
-
-def save(path: str, text: str, mode: int = PRIVATE) -> None:
-    """Write a file whole or not at all: a page that is being looked at is never half a page."""
-    try:
-        with replaced(path, mode) as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise GpulseError(f"{path} cannot be written: {error.strerror or error}.", "Name another file.") from None
+    save(path, [report_text(form, [run], title)])
 
 
 def _json(runs: Sequence[Run]) -> str:

@@ -29,6 +29,7 @@ from gpulse.surfaces.history.tables import (
     metrics_named,
     over_time,
     overview,
+    process_rows,
     processes_table,
     usage_table,
 )
@@ -237,3 +238,19 @@ def test_processes_with_their_peak_and_how_they_ended(tmp_path: Path) -> None:
     assert cells["2"][-4] == "70.0 GiB"
     (first, _) = csv.DictReader(csv_rows(table_rows(found, "processes")))
     assert (first["pid"], first["gpus"], first["ended"]) == ("1", "0", "still there")
+
+
+def test_the_end_of_a_process_is_told_however_rarely_it_was_sampled(tmp_path: Path) -> None:
+    file = str(tmp_path / "history.db")
+
+    def ticks(at: int) -> Snapshot:
+        age = at if at < 1200 else at - 1100  # the same PID again, of another process
+        one = Process({"pid": 5, "user": "ada", "name": "python", "running_time": float(age), "memory_used": 1 << 30})
+        there = (one,) if at < 900 or 1500 <= at < 2400 else ()
+        return tick(at, gpu("GPU-a", there, utilization=50.0))
+
+    write(file, map(ticks, range(0, 3600, 300)))
+    with HistoryReader(file) as reader:
+        found = HistoryAnswer(reader, HistoryRequest(START, START + 3600, ("utilization",), None, 60, "user"))
+    clocks = [time.strftime("ended %H:%M:%S", time.localtime(START + at)) for at in (900, 2400)]
+    assert [row["ended"] for row in process_rows(found)] == clocks

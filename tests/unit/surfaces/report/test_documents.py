@@ -15,7 +15,7 @@ from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.comparison import comparison_document, comparison_to_plain, differences, run_to_plain
 from gpulse.surfaces.report.document import TableBlock, to_markdown
 from gpulse.surfaces.report.html import to_html
-from gpulse.surfaces.report.pages import run_document
+from gpulse.surfaces.report.pages import run_document, tiles
 from gpulse.surfaces.report.recorded_samples import RecordedSample
 from gpulse.surfaces.report.run import Run
 from tests.unit.surfaces.report.runs import GIB, HOSTILE, START, gpu, process, run_of, sample, samples
@@ -205,3 +205,12 @@ def test_eight_gpus_over_an_hour_stay_small() -> None:
         for at in range(1200)
     )
     assert len(to_html(run_document(run))) < 1_000_000
+
+
+def test_throttling_that_nobody_recorded_is_not_none() -> None:
+    assert "Throttled" not in [name for name, _, _ in tiles(run_of(samples(10)))]
+    assert ("Throttled", "none", "by heat or hardware") in tiles(run_of(samples(10, throttle_reasons=())))
+
+
+def test_one_sample_is_one() -> None:
+    assert tiles(run_of(samples(1)))[0][2] == "1 sample"
