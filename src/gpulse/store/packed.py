@@ -15,10 +15,10 @@ from copy import copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO, TypeAlias
 
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
     Places: TypeAlias = "list[tuple[int, Members]]"  # to read on from: the bytes of text before, and what reads on
 
@@ -60,8 +60,7 @@ class Packer:
 class Members:
     """Gzip members one after another, unpacked piece by piece; `read` are the bytes of the file so far.
 
-    Their own checksums are not compared: lines have theirs. Of the last member, `lines` are those unpacked so far, `end` is where
-    the last whole one ends in the file, and `trailer` is what the member needs there to be complete.
+    Their own checksums are not compared: lines have theirs.
     """
 
     def __init__(self) -> None:
@@ -69,34 +68,25 @@ class Members:
         self._stream: Any = None  # unpacks the member that has begun
         self._head = b""  # what is there of its header
         self._skip = 0  # bytes of its trailer that are to come
-        self._begin(0)
 
     def unpack(self, piece: bytes) -> bytes:
         """Return the text of the next bytes of the file; raise zlib.error where they are damaged."""
         self.read += len(piece)
-        flushed = piece.endswith(_FLUSHED)
-        texts = []
+        text = b""
         while piece:
             if self._skip:
                 piece, self._skip = piece[self._skip :], max(0, self._skip - len(piece))
             elif self._stream is None:
                 piece = self._without_header(piece)
             else:
-                texts.append(self._unpacked(piece))
+                text += self._unpacked(piece)
                 piece = self._stream.unused_data
                 if self._stream.eof:
                     self._stream, self._skip = None, _TRAILER
-        if flushed and self._last == b"\n":
-            self.end = self.read
-            # an empty last block, checksum and length
-            self.trailer = (
-                b"\x03\x00" + self._check.to_bytes(4, "little") + (self._length % 2**32).to_bytes(4, "little")
-            )
-        return b"".join(texts)
+        return text
 
-    def leave_out(self, count: int) -> None:
-        """Go on within a member, some bytes further on: after a full flush, nothing of before is needed."""
-        self.read += count
+    def forget(self) -> None:
+        """Go on within a member that nothing is known of: after a full flush, nothing of before is needed."""
         self._stream, self._head, self._skip = zlib.decompressobj(_RAW), b"", 0
 
     @property
@@ -104,36 +94,23 @@ class Members:
         """Whether the last member has ended."""
         return self._stream is None and not self._head and not self._skip
 
-    def copy(self) -> Self:
+    def copy(self) -> Members:
         """Return one that reads on from here on its own."""
         made = copy(self)
         made._stream = self._stream and self._stream.copy()
         return made
 
-    def _begin(self, place: int) -> None:
-        self.end, self.trailer, self.lines = place, b"", 0
-        self._check: int = 0
-        self._length: int = 0
-        self._last: bytes = b""  # character
+    def _unpacked(self, piece: bytes) -> bytes:
+        text: bytes = self._stream.decompress(piece)
+        return text
 
     def _without_header(self, piece: bytes) -> bytes:
         """Return what follows the header of a member, before which there may be padding."""
-        if not self._head:
-            piece = piece.lstrip(b"\x00")
-            self._begin(self.read - len(piece))
-        self._head += piece
+        self._head += piece if self._head else piece.lstrip(b"\x00")
         if (size := _header_size(self._head)) is None:
             return b""
         rest, self._head, self._stream = self._head[size:], b"", zlib.decompressobj(_RAW)
         return rest
-
-    def _unpacked(self, piece: bytes) -> bytes:
-        text: bytes = self._stream.decompress(piece)
-        self._check = zlib.crc32(text, self._check)
-        self._length += len(text)
-        self.lines += text.count(b"\n")
-        self._last = text[-1:] or self._last
-        return text
 
 
 def _header_size(data: bytes) -> int | None:
@@ -152,8 +129,8 @@ def _header_size(data: bytes) -> int | None:
     return size if size <= len(data) else None
 
 
-def _pieces(file: BinaryIO | io.FileIO, start: int) -> Iterator[bytes]:
-    """Yield the bytes of a file from a place on, in pieces that end with a flush or else are a bite."""
+def _pieces(file: BinaryIO | io.FileIO, start: int, find: Callable[..., int] = bytes.rfind) -> Iterator[bytes]:
+    """Yield the bytes of a file from a place on, a bite each; one with flushes in it ends with the last, or the first, of them."""
     file.seek(start)
     data, more = b"", True
     while data or more:
@@ -161,7 +138,7 @@ def _pieces(file: BinaryIO | io.FileIO, start: int) -> Iterator[bytes]:
             block = file.read(_BLOCK) or b""
             data, more = data + block, bool(block)
             continue
-        found = data.find(_FLUSHED, 0, _BITE + len(_FLUSHED) - 1)
+        found = find(data, _FLUSHED, 0, _BITE + len(_FLUSHED) - 1)
         size = _BITE if found < 0 else found + len(_FLUSHED)
         yield data[:size]
         data = data[size:]
@@ -215,7 +192,7 @@ class PackedReader(io.RawIOBase):
         super().close()
 
     def _resume(self, at: int, members: Members) -> None:
-        self._at, self._members = at, members.copy()
+        self._at, self._sound, self._members = at, members, members.copy()
         self._pieces = _pieces(self._file, members.read)
         self._ready = b""  # unpacked, and not yet given out
 
@@ -229,22 +206,42 @@ class PackedReader(io.RawIOBase):
         if self._at > _PLENTY and self._at > _EXPANSION * self._members.read:
             raise OSError(f"it unpacks to more than {_EXPANSION} times its size, which no recording does")
         if self._at >= self._places[-1][0] + _APART and not self._ready:
-            self._places.append((self._at, self._members.copy()))
+            self._sound = self._members.copy()
+            self._places.append((self._at, self._sound))
         return data
 
     def _unpack(self) -> bool:
         """Unpack some more; return False at the end."""
-        piece = next(self._pieces, b"")
+        piece, start = next(self._pieces, b""), self._members.read
         try:
             self._ready = self._members.unpack(piece)
         except zlib.error:
-            self.damaged, self._ready = True, b"\n"
-            self._members.leave_out(0)
-            while piece and not piece.endswith(_FLUSHED):
-                piece = next(self._pieces, b"")
-                self._members.leave_out(len(piece))
-            return True
+            self.damaged = True
+            self._ready = self._before_damage(start, piece) + b"\n"
         return piece != b""
+
+    def _before_damage(self, start: int, piece: bytes) -> bytes:
+        """Return the text up to the damage in the piece that starts at a place, and go on after the next flush.
+
+        A call that fails gives nothing of what it unpacked: only single bytes make the text the same at any time.
+        """
+        members, text = self._sound.copy(), b""
+        for sound in _pieces(self._file, members.read):
+            if members.read == start:
+                break
+            members.unpack(sound)
+        try:
+            for at in range(len(piece)):
+                text += members.unpack(piece[at : at + 1])
+        except zlib.error:
+            pass
+        for lost in _pieces(self._file, members.read, bytes.find):
+            members.read += len(lost)
+            if lost.endswith(_FLUSHED):
+                break
+        members.forget()
+        self._resume(self._at, members)
+        return text
 
 
 def mend(path: str) -> None:
@@ -253,18 +250,49 @@ def mend(path: str) -> None:
     Raises OSError when it is damaged, or cut off and not written by a Packer.
     """
     with open(path, "r+b") as file:
-        members = Members()
+        member = _LastMember()
         try:
             for piece in _pieces(file, 0):
-                members.unpack(piece)
+                member.unpack(piece)
         except zlib.error as error:
             raise OSError(f"it is damaged ({error})") from None
-        if members.complete:
+        if member.complete:
             return
         if (
-            not members.trailer and members.lines > 1
+            not member.trailer and member.lines > 1
         ):  # of our own, a first line may be there but for the flush that ends it
             raise OSError("it was cut off and cannot be continued")
-        file.truncate(members.end)
-        file.seek(members.end)
-        file.write(members.trailer)
+        file.truncate(member.end)
+        file.seek(member.end)
+        file.write(member.trailer)
+
+
+class _LastMember(Members):
+    """What is known of the last member: its `lines`, the `end` of the last whole one, and the `trailer` that completes it there."""
+
+    end, trailer, lines = 0, b"", 0
+    _check, _length, _last = 0, 0, b""
+
+    def unpack(self, piece: bytes) -> bytes:
+        text = super().unpack(piece)
+        if piece.endswith(_FLUSHED) and self._last == b"\n":
+            ends = self._check, self._length % 2**32
+            self.end = self.read
+            self.trailer = b"\x03\x00" + b"".join(
+                number.to_bytes(4, "little") for number in ends
+            )  # after an empty block
+        return text
+
+    def _without_header(self, piece: bytes) -> bytes:
+        if not self._head:
+            self.end, self.trailer, self.lines = self.read - len(piece.lstrip(b"\x00")), b"", 0
+            self._check, self._length, self._last = 0, 0, b""
+        return super()._without_header(piece)
+
+    def _unpacked(self, piece: bytes) -> bytes:
+        text = super()._unpacked(piece)
+        self._check = zlib.crc32(text, self._check)
+        self._length += len(text)
+        self.lines += text.count(b"\n")
+        self._last = text[-1:] or self._last
+        return text
