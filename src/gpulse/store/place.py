@@ -31,11 +31,6 @@ def default_path(environ: Mapping[str, str] = os.environ, system: str = SYSTEM, 
     return user_path(environ, mounts)
 
 
-def system_path(system: str = SYSTEM) -> str:
-    """Return where the machine's history is, whether or not it exists."""
-    return os.path.join(system, _FILE)
-
-
 def user_path(environ: Mapping[str, str] = os.environ, mounts: str = _MOUNTS) -> str:
     """Return the user's own place: the state folder, or /var/tmp/gpulse-UID when that is on a network file system."""
     folder = state_folder(environ)
@@ -62,8 +57,17 @@ def other_path(
     return next((path for path in paths if path != read and os.path.exists(path)), None) if read in paths else None
 
 
-def check_access(path: str) -> None:
-    """Raise HistoryError, saying who may read it, if a history exists that this user may not read."""
+def path_to_read(path: str | None = None) -> str:
+    """Return the history to read, this machine's or else the user's own if none is named; it may not exist.
+
+    Raises HistoryError, saying who may read it, if this user may not.
+    """
+    chosen = path or existing_path() or default_path()
+    _check_access(chosen if path or os.path.exists(chosen) else os.path.join(SYSTEM, _FILE))
+    return chosen
+
+
+def _check_access(path: str) -> None:
     try:
         status = os.stat(path)
     except OSError:

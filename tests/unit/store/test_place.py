@@ -13,11 +13,11 @@ import pytest
 from gpulse.store.history import HistoryWriter
 from gpulse.store.place import (
     HistoryError,
-    check_access,
     default_path,
     existing_path,
     network_type,
     other_path,
+    path_to_read,
     prepare,
     user_path,
 )
@@ -93,14 +93,14 @@ def test_who_may_not_read_a_history_is_told_that_it_exists_and_how_to_get_in(gro
         path.write_bytes(b"")
         path.chmod(0o640)
         os.chown(path, 0, group)
-        check_access(str(path))
+        path_to_read(str(path))
         reader, writer = os.pipe()
         if (child := os.fork()) == 0:
             os.setgroups([])
             os.setgid(65534)
             os.setuid(65534)
             try:
-                check_access(str(path))
+                path_to_read(str(path))
             except HistoryError as error:
                 os.write(writer, f"{error.message} {error.remedy}".encode())
             os._exit(0)

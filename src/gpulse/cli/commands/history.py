@@ -60,10 +60,10 @@ def run(arguments: Arguments) -> int:
 
 def _verify(arguments: Arguments) -> int:
     """Check the history, repair it if asked to; return 1 if damage remains."""
-    from ...store.history import default_path, existing_path, repair, verify
+    from ...store.history import path_to_read, repair, verify
     from ...surfaces.history.tables import verification_lines
 
-    path = arguments.file or existing_path() or default_path()
+    path = path_to_read(arguments.file)
     found = verify(path)
     write_lines(verification_lines(path, found), arguments.output)
     if found.sound or not arguments.repair:
@@ -118,7 +118,7 @@ def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff, drawn: Se
     if arguments.processes:
         return processes_table(answer) if answer.processes else ["no process used a GPU in this period"]
     if arguments.events:
-        return events_list(answer.events, answer.asked.end) if answer.events else ["no events in this period"]
+        return events_list(answer.events, answer.now) if answer.events else ["no events in this period"]
     if arguments.usage:
         return usage_table(answer.usage, arguments.usage, tariff) if answer.usage else ["no GPU usage in this period"]
     return overview(answer, tariff, drawn)

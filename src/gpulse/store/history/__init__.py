@@ -6,7 +6,7 @@ May import: model, units, errors. Never here: where the snapshots come from, or 
 
 from __future__ import annotations
 
-from ..place import HistoryBusy, HistoryError, default_path, existing_path, holder, other_path
+from ..place import HistoryBusy, HistoryError, default_path, existing_path, holder, other_path, path_to_read
 from .answers import OWNERS, GpuIdentity, HistorySeries, ProcessNames, ProcessUse, Usage, UsageTimes
 from .reader import HistoryReader
 from .verifying import Verification, repair, verify
@@ -14,6 +14,6 @@ from .writer import HistoryWriter, Recorder
 
 __all__ = [
     "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "UsageTimes", "ProcessUse",
-    "ProcessNames", "OWNERS", "default_path", "existing_path", "other_path", "holder", "HistoryError", "HistoryBusy",
+    "ProcessNames", "OWNERS", "default_path", "existing_path", "other_path", "path_to_read", "holder", "HistoryError", "HistoryBusy",
     "Verification", "verify", "repair",
 ]  # fmt: skip

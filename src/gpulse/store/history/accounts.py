@@ -313,7 +313,9 @@ class EnergySplit:
 _INSERT_EVENT = insertion("event")
 _SPANS = (*LASTING, DAMAGED)  # listed also when they began before the time asked for
 _OPEN = ", ".join(repr(kind) for kind in LASTING)
-_OVERLAPS = f"time < ? AND (time >= ? OR until >= ? OR (until IS NULL AND kind IN ({_OPEN})))"
+# what nobody has seen the end of lasts until the newest sample
+_LATER = "ifnull((SELECT time FROM tick ORDER BY id DESC LIMIT 1), ?2) >= ?2"
+_OVERLAPS = f"time < ?1 AND (time >= ?2 OR until >= ?2 OR (until IS NULL AND kind IN ({_OPEN}) AND {_LATER}))"
 
 
 class EventRows:
@@ -352,7 +354,7 @@ def read_events(connection: sqlite3.Connection, start: float, end: float, kinds:
     """Return the events that began or lasted between two times, in order."""
     sql = f"SELECT data, until FROM event WHERE {_OVERLAPS} ORDER BY time, id"
     found = []
-    for data, until in connection.execute(sql, (end, start, start)):
+    for data, until in connection.execute(sql, (end, start)):
         try:
             event = Event.from_plain(json.loads(data))
         except (ValueError, KeyError, TypeError):

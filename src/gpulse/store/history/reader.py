@@ -9,7 +9,7 @@ from functools import partial
 
 from ...errors import UsageError
 from ...model.catalog import slice_share
-from ..place import HistoryError, check_access, default_path, existing_path, system_path
+from ..place import HistoryError, path_to_read
 from .accounts import read_events
 from .answers import (
     OWNERS,
@@ -63,8 +63,7 @@ class HistoryReader:
     """
 
     def __init__(self, path: str | None = None) -> None:
-        self.path = path or existing_path() or default_path()
-        check_access(self.path if path or os.path.exists(self.path) else system_path())
+        self.path = path_to_read(path)
         self._lock = threading.Lock()
         self._inode = -1
         self._connection: sqlite3.Connection | None = None

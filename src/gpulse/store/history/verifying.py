@@ -6,7 +6,7 @@ import os
 import sqlite3
 
 from ...value import Value, fresh
-from ..place import HistoryError, WriterLock, check_access, prepare
+from ..place import HistoryError, WriterLock, path_to_read, prepare
 from . import database
 from .accounts import row_of
 from .answers import labels_of
@@ -45,11 +45,10 @@ class Verification(Value):
 
 def verify(path: str) -> Verification:
     """Check a history; raise HistoryError when there is none or it cannot be opened."""
-    check_access(path)
     found = Verification()
     connection: sqlite3.Connection | None = None
     try:
-        connection = database.open_to_read(path)
+        connection = database.open_to_read(path_to_read(path))
         for (message,) in connection.execute(f"PRAGMA main.integrity_check({_MESSAGES})"):
             found.pages += [] if message == "ok" else str(message).splitlines()
         _check(connection, found)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from math import inf
 
 from ...analysis.energy import usage_cost
 from ...analysis.summary import Stats, WeightedSeries
-from ...errors import UnknownGpu
-from ...model.catalog import GPU_METRICS, SUMMARY
-from ...model.select import metric_named
+from ...model.catalog import GPU_METRICS, SUMMARY, Gpu
+from ...model.select import choose_parts, metric_named
 from ...present.cells import (
     DASH,
     clock_text,
@@ -50,7 +50,7 @@ def overview(answer: HistoryAnswer, tariff: Tariff | None = None, drawn: Sequenc
     if answer.usage:
         lines += ["", *usage_table(answer.usage, asked.by, tariff)]
     if answer.events:
-        lines += ["", *events_list(answer.events[-_LAST_EVENTS:], asked.end)]
+        lines += ["", *events_list(answer.events[-_LAST_EVENTS:], answer.now)]
         if len(answer.events) > _LAST_EVENTS:
             lines.append(f"{len(answer.events) - _LAST_EVENTS} earlier events: --events shows all")
     return lines
@@ -150,7 +150,7 @@ def _ending(answer: HistoryAnswer, row: Mapping[str, Any], until: float) -> str 
     for kind, word in (("out-of-memory", "out of memory"), ("process-end", "ended")):
         if found := [event for event in told if event.kind == kind]:
             return f"{word} {clock_text(found[-1].time)}"
-    return "still there" if row["last"] >= min(answer.newest, answer.asked.end) - _CLOSE else None
+    return "still there" if row["last"] >= answer.now - _CLOSE else None
 
 
 def events_list(events: Sequence[Event], now: float) -> list[str]:
@@ -226,6 +226,11 @@ class HistoryAnswer:
         return self._series.get((gpu.uuid, key))
 
     @property
+    def now(self) -> float:
+        """The time up to which what still lasts has lasted: nobody knows of later ones."""
+        return min(self.asked.end, self.newest)
+
+    @property
     def times(self) -> list[float]:
         """The moments that all series share."""
         return next((series.times for series in self._series.values()), [])
@@ -237,14 +242,19 @@ def metrics_named(names: Sequence[str] | None) -> list[str]:
 
 
 def chosen(gpus: Sequence[GpuIdentity], words: Sequence[str] | None) -> list[GpuIdentity]:
-    """Return the GPUs that words name by index or UUID; raise UnknownGpu when one fits none that was recorded."""
+    """Return the GPUs that words name as everywhere, with their MIG instances; raise UnknownGpu for one that was not recorded."""
     if words is None:
         return [*gpus]
-    found = []
-    for word in words:
-        fits = [gpu for gpu in gpus if word == str(gpu.index) or gpu.uuid.lower().startswith(word.lower())]
-        if not fits:
-            have = ", ".join(str(gpu.index) for gpu in gpus if gpu.index is not None)
-            raise UnknownGpu(f"there was no GPU {word!r} in this time;", f"there were {have or 'none'}.")
-        found += [gpu for gpu in fits if gpu not in found]
+    wholes = [gpu for gpu in gpus if not gpu.parent]
+    known = [
+        Gpu(
+            {key: gpu.facts[key] for key in ("index", "pci_bus_id") if key in gpu.facts} | {"uuid": gpu.uuid},
+            instances=tuple(Gpu({"uuid": part.uuid}) for part in gpus if part.parent == gpu.uuid),
+        )
+        for gpu in wholes
+    ]
+    found: list[GpuIdentity] = []
+    for at, part in choose_parts(known, words, os.environ):
+        names = {part} if part else {wholes[at].uuid}
+        found += [gpu for gpu in gpus if gpu not in found and not names.isdisjoint((gpu.uuid, gpu.parent))]
     return found

@@ -105,9 +105,7 @@ def subtitle(run: Run) -> Cell:
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     """Return the figures that everybody wants."""
     summary = run.summary
-    mean = summary.seconds / max(1, summary.samples)
-    # rows of a history end with the newest samples, which are closer
-    apart = mean if mean > 3 * run.interval else run.interval
+    apart = (run.end - run.start - run.missing) / max(1, summary.samples - 1)  # rows of a history have several distances
     spacing = f"{apart:.2g} s apart" if apart < 99 else f"about {duration_text(apart)} apart"
     samples = f"{summary.samples:,} samples, {spacing}" if summary.samples > 1 else "1 sample"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""

@@ -129,7 +129,7 @@ def test_who_used_what_is_told_by_any_owner_and_only_of_the_gpus_asked_for(path:
 
 def test_gpus_are_named_by_number_or_uuid(path: str) -> None:
     assert [gpu.uuid for gpu in answer(path, gpus=["1", "GPU-a"]).gpus] == ["GPU-b", "GPU-a"]
-    with pytest.raises(UnknownGpu, match="there were 0, 1"):
+    with pytest.raises(UnknownGpu, match="this machine has 0, 1"):
         answer(path, gpus=["7"])
 
 
@@ -210,6 +210,39 @@ def test_a_strip_shows_when_a_gpu_was_busy_and_who_held_it(path: str) -> None:
     assert lines[1].endswith("ada\\x0a 8m19s")
     assert set(lines[2][7:]) <= {"▁", " "}  # never busy, and not held
     assert lines[3].split() == [time.strftime("%H:%M", time.localtime(START + at)) for at in (0, 300, 600)]
+
+
+def test_gpus_are_named_as_everywhere_and_bring_their_instances(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-b")
+    file = str(tmp_path / "history.db")
+    parts = tuple(gpu(f"MIG-{at}-of-the-first", index=at, utilization=1.0) for at in (0, 1))
+    first = gpu("GPU-a", utilization=1.0, pci_bus_id="00000000:17:00.0").replace(instances=parts)
+    write(file, [tick(0, first, *(gpu(f"GPU-{name}", index=at, utilization=1.0) for at, name in ((1, "b"), (2, "c"))))])
+
+    def named(*words: str) -> list[str]:
+        return [found.uuid for found in answer(file, gpus=list(words)).gpus]
+
+    assert named("1-2") == ["GPU-b", "GPU-c"]
+    assert named("visible") == ["GPU-b"]
+    assert named("0") == named("17:00.0") == ["GPU-a", "MIG-0-of-the-first", "MIG-1-of-the-first"]
+    assert named("mig-1") == ["MIG-1-of-the-first"]
+    assert len(named("all")) == 5
+
+
+def test_what_was_never_seen_to_end_lasts_until_the_last_sample(tmp_path: Path) -> None:
+    file = str(tmp_path / "history.db")
+    hot = ("hw_thermal_slowdown",)
+    write(file, (tick(at, gpu("GPU-a", utilization=1.0, throttle_reasons=hot)) for at in range(120)))
+    with HistoryReader(file) as reader:
+        during, after = (
+            HistoryAnswer(reader, HistoryRequest(START + start, START + 9000, ("utilization",), None, 60, "user"))
+            for start in (60, 600)
+        )
+    (line,) = [line for line in events_list(during.events, during.now) if "too hot" in line]
+    assert "1m59s so far" in line
+    assert after.events == []
 
 
 def test_processes_with_their_peak_and_how_they_ended(tmp_path: Path) -> None:
