@@ -177,7 +177,7 @@ def list_job(
         if not device.lists_apart:
             return None
         listing = device.list_processes(process_keys)
-        seen[owner] = [pid for each in (listing.processes, *listing.of_instances) for pid in each]
+        seen[owner] = [pid for each in (listing.processes, *listing.of_instances.values()) for pid in each]
         return listing
 
     return read

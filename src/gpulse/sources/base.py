@@ -64,22 +64,23 @@ class DeviceSample(Facts):
 
 
 class Listing:
-    """The processes of one GPU: those outside MIG instances, those of each instance in order, and why the list is missing."""
+    """The processes of one GPU: those outside MIG instances, those of each by GPU and compute instance, and why the list is missing."""
 
     __slots__ = ("gap", "of_instances", "processes")
 
     def __init__(self) -> None:
         self.gap: Gap | None = None
         self.processes: dict[int, Facts] = {}
-        self.of_instances: list[dict[int, Facts]] = []
+        self.of_instances: dict[tuple[Value | None, ...], dict[int, Facts]] = {}
 
     def add_to(self, sample: DeviceSample) -> None:
         """Store the processes in a sample of the same GPU."""
         if self.gap is not None:
             sample.gaps["processes"] = self.gap
         sample.processes = self.processes
-        for instance, processes in zip(sample.instances, self.of_instances, strict=False):
-            instance.processes = processes
+        for instance in sample.instances:  # which may be others than when the processes were listed
+            place = instance.values.get("gpu_instance"), instance.values.get("compute_instance")
+            instance.processes = self.of_instances.get(place, {})
 
 
 class Device:

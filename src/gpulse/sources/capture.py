@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 
 from ..errors import SourceUnavailable
-from .drm.cards import Card, card_names
-from .files import link, names, read_bytes, read_text
+from .drm.cards import Card
+from .files import card_names, link, names, read_bytes, read_text
+from .jetson import LOADS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +33,9 @@ _IDENTITY = ("uevent", "vendor", "device", "revision", "class", "subsystem_vendo
 _FOLDERS = (
     "hwmon", "power", "ras", "gt", "tile", "freq0", "throttle", "gtidle", "temp", "ip_discovery", "die", "GC", "xcp", "0", "1",
 )  # fmt: skip
-_LOADS = ("platform/gpu.0", "gpu.0", "platform/17000000.gpu", "platform/bus@0/17000000.gpu")
 _MACHINE = (
     *("proc/meminfo", "proc/sys/kernel/osrelease", "proc/device-tree/model", "proc/device-tree/compatible"),
-    *("etc/nv_tegra_release", *(f"sys/devices/{place}/load" for place in _LOADS)),
+    *("etc/nv_tegra_release", *(path.removeprefix("/") for path in LOADS)),
 )
 _TREES = (
     *("sys/class/kfd/kfd/topology/nodes", "sys/class/kfd/kfd/proc", "sys/class/devfreq", "sys/class/thermal"),

@@ -27,7 +27,7 @@ KEYS = _IDENTITY | {
     "utilization", "memory_used", "memory_total", "memory_free", "memory_unified", "temperature", "temperature_limit", "power_draw",
     "fan_speed", "clock_sm", "clock_graphics", "clock_sm_max",
 }  # fmt: skip
-_LOADS = (
+LOADS = (
     "/sys/devices/platform/gpu.0/load",
     "/sys/devices/gpu.0/load",
     "/sys/devices/platform/bus@0/17000000.gpu/load",
@@ -173,7 +173,7 @@ def is_board(root: str = "") -> bool:
 
 def find_load(root: str) -> str:
     """Return the file of the GPU's load in thousandths, or an empty string."""
-    known = [f"{root}{path}" for path in _LOADS]
+    known = [f"{root}{path}" for path in LOADS]
     devfreq = find_clock(root)
     return next((path for path in [*known, f"{devfreq}/device/load"] if os.path.exists(path)), "")
 

@@ -9,7 +9,21 @@ from ..base import DeviceSample
 from . import structures
 from .gpm import KEYS as GPM_KEYS
 from .gpm import Gpm
-from .nvml import SUCCESS, Reader, computed, decoded, fetched, field, number, numbers, record, text, versioned, word_of
+from .nvml import (
+    SUCCESS,
+    Reader,
+    computed,
+    decoded,
+    fetched,
+    field,
+    gap_of,
+    number,
+    numbers,
+    record,
+    text,
+    versioned,
+    word_of,
+)
 from .readers import BAR1, MEMORY
 from .structures import MigAttributes, MigProfile
 
@@ -159,6 +173,7 @@ BOARD: tuple[Reader, ...] = (
 )
 
 
+_IDS = {"gpu_instance": "nvmlDeviceGetGpuInstanceId", "compute_instance": "nvmlDeviceGetComputeInstanceId"}
 _SHARED = {
     "mig_multiprocessors": "multiprocessorCount", "mig_copy_engines": "sharedCopyEngineCount",
     "mig_encoders": "sharedEncoderCount", "mig_decoders": "sharedDecoderCount", "mig_jpegs": "sharedJpegCount",
@@ -170,23 +185,29 @@ class MigInstance:
     """One compute instance; power, temperature and clocks belong to the whole GPU and are not available here."""
 
     def __init__(self, nvml: Nvml, parent: Any, handle: c_void_p, position: int, uuid: str, gpm: bool) -> None:
-        _, gpu_instance = nvml.number("nvmlDeviceGetGpuInstanceId", handle)
-        _, compute_instance = nvml.number("nvmlDeviceGetComputeInstanceId", handle)
-        self.key = (gpu_instance, compute_instance)
         self.identity: dict[str, Value] = {
             "index": position,
             "vendor": "nvidia",
             "name": f"MIG {_profile(nvml, handle)}".strip(),
-            "gpu_instance": gpu_instance,
-            "compute_instance": compute_instance,
         }
+        for key, function in _IDS.items():
+            code, number = nvml.number(function, handle)
+            if code == SUCCESS:
+                self.identity[key] = number
+        self.uuid = uuid
         if uuid:
             self.identity["uuid"] = uuid
         self._shares = _shares(nvml, handle)
         self._memory = MEMORY.bind(nvml, handle)
         self._window = BAR1.bind(nvml, handle)
         self._errors = _ERRORS.bind(nvml, handle)
-        self._gpm = Gpm(nvml, parent, gpu_instance) if gpm else None
+        place = self.identity.get("gpu_instance")
+        self._gpm = Gpm(nvml, parent, place) if gpm and isinstance(place, int) else None
+
+    @property
+    def place(self) -> tuple[Value | None, ...]:
+        """The GPU instance and the compute instance, by which the driver says where a process runs."""
+        return tuple(map(self.identity.get, _IDS))
 
     def prime(self) -> None:
         """Take the first GPM sample."""
@@ -258,16 +279,25 @@ PROFILES = computed(("mig_profiles",), _profiles)
 
 
 def find_instances(nvml: Nvml, parent: Any, gpm: bool, known: list[MigInstance]) -> list[MigInstance]:
-    """Return the instances of a GPU in MIG mode; positions may have gaps. Those that are `known` and still there stay the same."""
+    """Return the instances of a GPU in MIG mode; positions may have gaps.
+
+    Those that are `known` stay the same as long as the driver does not say that they are gone.
+    """
     code, most = nvml.number("nvmlDeviceGetMaxMigDeviceCount", parent)
-    before = {(one.identity["index"], one.identity.get("uuid")): one for one in known}
+    if code and gap_of(code) != "unsupported":
+        return known
+    before = {one.identity["index"]: one for one in known}
     found = []
     for position in range(min(most, 64) if code == SUCCESS else 0):
-        handle = c_void_p()
-        if nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", parent, position, byref(handle)) == SUCCESS:
-            uuid = nvml.text("nvmlDeviceGetUUID", handle)[1]
-            same = before.pop((position, uuid), None)
-            found.append(same or MigInstance(nvml, parent, handle, position, uuid, gpm))
+        handle, same = c_void_p(), before.get(position)
+        code = nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", parent, position, byref(handle))
+        if code and (same is None or gap_of(code) == "unsupported"):
+            continue
+        failed, uuid = (code, "") if code else nvml.text("nvmlDeviceGetUUID", handle)
+        if same is not None and (failed or uuid == same.uuid):
+            found.append(before.pop(position))
+        else:
+            found.append(MigInstance(nvml, parent, handle, position, uuid, gpm))
     for gone in before.values():
         gone.close()
     return found

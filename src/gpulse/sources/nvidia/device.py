@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from ctypes import byref, c_void_p
+from ctypes import byref, c_uint, c_void_p
 
 from ...model.catalog import EVIDENCE, GPU_METRICS, LINK_TRAFFIC, TIMED_POWER, TRACES
 from ..base import Device, DeviceSample, Listing, cached_attribute
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Gap, Value
     from ..base import Key
+    from ..jetson import JetsonDevice
     from .nvml import Bound, Nvml, Reader
     from .source import XidWatch
 
@@ -81,7 +82,8 @@ class NvidiaDevice(Device):
         self.trouble = f"GPU {self._index} cannot be opened ({error_name(self._closed)})." if self._closed else ""
         if not self._closed:
             if self._slot:
-                self._index = self._nvml.number("nvmlDeviceGetIndex", self.handle)[1]
+                code, index = self._nvml.number("nvmlDeviceGetIndex", self.handle)
+                self._index = self._index if code else index
             self._identify()
             self._nvml.opened[self._index] = (self.handle, str(self.identity.get("pci_bus_id", "")).lower())
             if self._watch is not None:
@@ -163,8 +165,8 @@ class NvidiaDevice(Device):
                 share_memory(sample, None if code else listing.processes, self._root)
         if self._integrated:
             drop_placeholder_link(sample)
-        if self._jetson:
-            fill_from_kernel(sample, self._root)
+        if self._board is not None:
+            fill_from_kernel(sample, self._board)
         sample.values.setdefault("memory_unified", False)
         sample.gaps.update(dict.fromkeys(keys.difference(sample.values, sample.gaps, sample.counters), "unsupported"))
         self.answered = SUCCESS in codes or all(gap_of(code) == "unsupported" for code in codes)
@@ -226,10 +228,11 @@ class NvidiaDevice(Device):
             listing.gap = gap_of(code)
         if processes and process_keys & SHARE_KEYS:
             self._shares.read(processes, process_keys)
-        keys = [instance.key for instance in self._instances]
-        listing.processes = {pid: facts for pid, facts in processes.items() if placed.get(pid) not in keys}
-        for key in keys:
-            listing.of_instances.append({pid: facts for pid, facts in processes.items() if placed.get(pid) == key})
+        places = {instance.place for instance in self._instances}
+        for pid, facts in processes.items():
+            place = placed.get(pid, ())
+            home = listing.of_instances.setdefault(place, {}) if place in places else listing.processes
+            home[pid] = facts
         return code, listing
 
     def _instance(self, sample: DeviceSample) -> DeviceSample:
@@ -296,11 +299,12 @@ class NvidiaDevice(Device):
 
     def _find_instances(self) -> None:
         """Find the MIG instances, which come and go; those known stay if the driver cannot tell."""
-        code, current = self._nvml.number_pair("nvmlDeviceGetMigMode", self.handle)
+        current, pending = c_uint(), c_uint()
+        code = self._nvml.call("nvmlDeviceGetMigMode", self.handle, byref(current), byref(pending))
         if code and gap_of(code) != "unsupported":
             return
         known = self._found_instances or []
-        divided = code == SUCCESS and current == 1
+        divided = code == SUCCESS and current.value == 1
         if divided or known:
             known = board.find_instances(self._nvml, self.handle, self._gpm is not None, known)
         self._found_instances = known
@@ -311,8 +315,13 @@ class NvidiaDevice(Device):
         return is_integrated(self._nvml, self.handle, str(self.identity.get("name", "")))
 
     @cached_attribute
-    def _jetson(self) -> bool:
-        return is_jetson(str(self.identity.get("name", "")))
+    def _board(self) -> JetsonDevice | None:
+        """What the kernel says of the GPU if it is part of a Jetson."""
+        if not is_jetson(str(self.identity.get("name", ""))):
+            return None
+        from ..jetson import JetsonDevice  # only there
+
+        return JetsonDevice(self._root)
 
 
 def _closed(sample: DeviceSample, keys: Key, code: int) -> DeviceSample:

@@ -120,11 +120,6 @@ class Nvml:
         out = ctypes.c_uint()
         return self.call(name, *arguments, ctypes.byref(out)), out.value
 
-    def number_pair(self, name: str, *arguments: object) -> tuple[int, int]:
-        """Call a function that fills two unsigned ints and return the first, for example current and pending mode."""
-        first, second = ctypes.c_uint(), ctypes.c_uint()
-        return self.call(name, *arguments, ctypes.byref(first), ctypes.byref(second)), first.value
-
 
 ALL_ONES = 0xFFFFFFFF
 

@@ -6,7 +6,7 @@ from ctypes import byref
 
 from ...model.catalog import PCIE_LINK
 from ..base import Device, DeviceSample
-from ..files import names, read_int, read_text
+from ..files import names, read_text
 from ..host import memory_info
 from .nvml import SUCCESS, versioned
 from .structures import AddressingMode
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from ...model.metric import Value
     from ..base import Facts, Key
+    from ..jetson import JetsonDevice
     from .nvml import Nvml
 
-_INTEGRATED = ("gb10", "nvgpu", "orin", "xavier", "thor", "tegra")
 _JETSON = ("nvgpu", "orin", "xavier", "thor", "tegra")
+_INTEGRATED = ("gb10", *_JETSON)
 _ATS = 2
-_LOAD = ("/sys/devices/platform/gpu.0/load", "/sys/devices/gpu.0/load", "/sys/devices/platform/bus@0/17000000.gpu/load")
-_ZONES = ("gpu-therm", "gpu-thermal")
+_FROM_KERNEL = frozenset({"utilization", "temperature", "clock_sm"})
 
 
 def is_integrated(nvml: Nvml, handle: Any, name: str) -> bool:
@@ -55,7 +55,9 @@ def share_memory(sample: DeviceSample, processes: dict[int, Facts] | None, root:
     info = memory_info(root)
     if "MemTotal" not in info:
         return
-    shared = {"memory_unified": True, "memory_total": info["MemTotal"], "memory_free": info.get("MemAvailable", 0)}
+    shared = {"memory_unified": True, "memory_total": info["MemTotal"]}
+    if "MemAvailable" in info:
+        shared["memory_free"] = info["MemAvailable"]
     if processes is not None:
         held = [facts.values.get("memory_used") for facts in processes.values()]
         shared["memory_used"] = sum(amount for amount in held if isinstance(amount, int))
@@ -67,36 +69,12 @@ def share_memory(sample: DeviceSample, processes: dict[int, Facts] | None, root:
         sample.gaps.pop(key, None)
 
 
-def fill_from_kernel(sample: DeviceSample, root: str = "") -> None:
+def fill_from_kernel(sample: DeviceSample, board: JetsonDevice) -> None:
     """Fill in what NVML omits or reports as 0 on a Jetson: load, temperature and clock."""
-    load = next((value for path in _LOAD if (value := read_int(root + path)) is not None), None)
-    _fill(sample, "utilization", None if load is None else load / 10)
-    _fill(sample, "temperature", _temperature(root))
-    _fill(sample, "clock_sm", _clock(root))
-
-
-def _fill(sample: DeviceSample, key: str, value: float | None) -> None:
-    if value is not None and (key in sample.gaps or not sample.values.get(key, True)):
-        sample.values[key] = value
-        sample.gaps.pop(key, None)
-
-
-def _temperature(root: str) -> float | None:
-    folder = f"{root}/sys/class/thermal"
-    for zone in names(folder):
-        if (read_text(f"{folder}/{zone}/type") or "").lower() in _ZONES:
-            millis = read_int(f"{folder}/{zone}/temp")
-            return None if millis is None or millis <= -256 else millis / 1000  # -256 °C: the power rail is off
-    return None
-
-
-def _clock(root: str) -> float | None:
-    folder = f"{root}/sys/class/devfreq"
-    for entry in names(folder):
-        if "gpu" in entry or entry.endswith((".gv11b", ".gp10b", ".ga10b")):
-            hertz = read_int(f"{folder}/{entry}/cur_freq")
-            return None if hertz is None else hertz / 1e6
-    return None
+    for key, value in board.read(_FROM_KERNEL, None).values.items():
+        if key in sample.gaps or not sample.values.get(key, True):
+            sample.values[key] = value
+            sample.gaps.pop(key, None)
 
 
 _WORDS = {"Model": "name", "GPU UUID": "uuid", "Video BIOS": "vbios"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpulse.sources.base import DeviceSample, Facts, Listing
 from tests.e2e.lab import Lab
 from tests.fake_nvml import Scenario
 
@@ -127,3 +128,39 @@ say(seen)
     assert none == []
     assert answer.calls["nvmlDeviceGetGpuInstanceId"] == 2 * len(first)
     assert answer.calls["nvmlGpmSampleAlloc"] == answer.calls["nvmlGpmSampleFree"]
+
+
+@pytest.mark.parametrize("function", ["nvmlDeviceGetMaxMigDeviceCount", "nvmlDeviceGetMigDeviceHandleByIndex"])
+def test_instances_stay_while_the_driver_cannot_tell(lab: Lab, function: str) -> None:
+    scenario = Scenario.load("h100-mig").fault(function=function, gpu=0, code="UNKNOWN", since="1s", until="2s")
+    first, same = lab.see(
+        scenario,
+        """
+from gpulse.sources.nvidia import device
+device._INSTANCES_EVERY = 0.0, 0.0
+over = sampler(slow_every=0)
+seen = []
+for moment in (0, 1.5):
+    at(moment)
+    seen.append([part["uuid"] for part in sample(over)["gpus"][0].get("instances", [])])
+say(seen)
+""",
+    )
+    assert first == same != []
+
+
+def test_an_instance_whose_number_the_driver_does_not_tell_has_none(lab: Lab) -> None:
+    scenario = Scenario.load("h100-mig").fault(function="nvmlDeviceGetGpuInstanceId", gpu=0, code="UNKNOWN")
+    (gpu, *_) = lab.see(scenario, "say(sample(sampler()))")["gpus"]
+    assert gpu["instances"]
+    assert [part.get("gpu_instance") for part in gpu["instances"]] == [None] * len(gpu["instances"])
+
+
+def test_processes_stay_with_their_instance_if_another_one_has_gone_meanwhile() -> None:
+    listing, sample = Listing(), DeviceSample()
+    listing.of_instances = {(1, 0): {10: Facts()}, (2, 0): {20: Facts()}}
+    left = DeviceSample()
+    left.values.update({"gpu_instance": 2, "compute_instance": 0})
+    sample.instances = [left]
+    listing.add_to(sample)
+    assert [*left.processes] == [20]

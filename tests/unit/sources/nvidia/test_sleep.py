@@ -137,3 +137,13 @@ say([[[gpu["state"] for gpu in snapshot["gpus"]], len(snapshot["errors"])] for s
     assert len(seen[1][0]) == 2
     assert seen[1][1] == 1
     assert seen[2] == [["ok", "ok"], 0]
+
+
+def test_a_gpu_beside_a_sleeping_one_keeps_its_place_if_the_driver_does_not_tell_its_index(
+    lab: Lab, tmp_path: Path
+) -> None:
+    slot(tmp_path, "0000:01:00.0", "suspended")
+    slot(tmp_path, "0000:02:00.0", "active")
+    scenario = two().fault(function="nvmlDeviceGetIndex", code="UNKNOWN")
+    answer = lab.run(scenario, "--json", GPULSE_ROOT=str(tmp_path))
+    assert [(gpu["index"], gpu["state"]) for gpu in answer.gpus] == [(0, "asleep"), (1, "ok")]
