@@ -296,15 +296,6 @@ def add_processes(sample: DeviceSample, listing: Any, process_keys: frozenset[st
         listing.add_to(sample)
 
 
-def part_of(gpu: Gpu, uuid: str) -> Gpu:
-    """Return a MIG instance of a GPU; if the GPU does not respond, only the UUID of the instance and the GPU's state."""
-    for instance in gpu.instances:
-        if instance.uuid == uuid:
-            return instance
-    gaps = {key: gap for key, gap in gpu.gaps.items() if key != "uuid"}
-    return Gpu({"uuid": uuid, "vendor": "nvidia"}, gaps, state=gpu.state, since=gpu.since)
-
-
 def troubles(source: Source, devices: Iterable[tuple[int, Device]], silent: Iterable[str]) -> list[Problem]:
     """Return what is wrong with a source and with each of its GPUs; `silent` are the versions that it does not tell."""
     return [

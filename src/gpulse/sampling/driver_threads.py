@@ -82,7 +82,6 @@ class DriverThread:
     """A thread that runs batches, one after another."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
         self._batches: SimpleQueue[Batch | None] = SimpleQueue()
         # daemon: exiting must not wait for a driver that hangs
         threading.Thread(target=self._run, name="gpulse-driver", daemon=True).start()
@@ -108,12 +107,15 @@ class DriverThreads:
         self.patience = patience
         self._clock = clock or SystemClock()
         self.width = 1
+        self._pid = os.getpid()
         self._threads: list[DriverThread] = []
         self._stuck: dict[Hashable, Batch] = {}
 
     @property
     def hanging(self) -> frozenset[Hashable]:
         """The owners of abandoned jobs that have not returned."""
+        if self._pid != os.getpid():  # after a fork there are no threads, so nothing that hangs would ever return
+            self._pid, self._threads, self._stuck = os.getpid(), [], {}
         if self._stuck:
             self._stuck = {owner: batch for owner, batch in self._stuck.items() if not batch.over}
         return frozenset(self._stuck)
@@ -147,8 +149,6 @@ class DriverThreads:
         return [job for job in jobs if job[0] not in self._stuck] if self.hanging else jobs
 
     def _run(self, parts: Sequence[Sequence[Job]]) -> dict[Hashable, Any]:
-        if self._threads and self._threads[0].pid != os.getpid():  # after a fork there are no threads
-            self._threads = []
         while len(self._threads) < len(parts):
             self._threads.append(DriverThread())
         batches = [thread.start(Batch(part, self._clock)) for thread, part in zip(self._threads, parts, strict=False)]

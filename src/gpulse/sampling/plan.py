@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 
 from .. import value
-from ..model.catalog import COSTLY, EVIDENCE, GPU_METRICS, PROCESS_METRICS, TIMED_POWER, TRACES
+from ..model.catalog import COSTLY, EVIDENCE, GPU_METRICS, PROCESS_METRICS, TIMED_POWER, TRACES, Gpu
+from ..model.select import choose_parts
 from ..model.snapshot import Problem
 from ..store.queue import holders
 from ..value import fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
     from typing import Any
 
     from ..model.metric import Gap, Metric, Value
@@ -66,6 +67,39 @@ class Plan:
     def process(self, slow: bool) -> frozenset[str]:
         """Return the process keys due now."""
         return self._process if slow else self._process - self.process_slow
+
+
+class ChosenGpus:
+    """The GPUs and MIG instances that these names mean, by UUID: the driver may list its GPUs in another order when it is reopened."""
+
+    def __init__(self, gpus: Sequence[Gpu], words: Sequence[str], environ: Mapping[str, str]) -> None:
+        """Choose among the GPUs at these positions; raise UnknownGpu if a name matches none."""
+        self._parts = choose_parts(gpus, words, environ)
+        self._named = [(at, part, gpus[at].uuid) for at, part in self._parts]
+
+    @property
+    def positions(self) -> Iterable[int]:
+        """Where the chosen GPUs are, each once."""
+        return dict.fromkeys(at for at, _ in self._parts)
+
+    def find(self, devices: Sequence[Device]) -> None:
+        """Look them up in another list; a GPU that is not in it is left out until it is back."""
+        places = {device.identity.get("uuid"): at for at, device in enumerate(devices)}
+        found = [(places.get(uuid) if uuid else at, part) for at, part, uuid in self._named]
+        self._parts = [(at, part) for at, part in found if at is not None]
+
+    def of(self, gpus: Mapping[int, Gpu]) -> tuple[Gpu, ...]:
+        """Return the chosen ones of GPUs by position, in the order chosen: of a MIG instance the instance instead of its GPU."""
+        return tuple(_part_of(gpus[at], uuid) if uuid else gpus[at] for at, uuid in self._parts if at in gpus)
+
+
+def _part_of(gpu: Gpu, uuid: str) -> Gpu:
+    """Return a MIG instance of a GPU; if the GPU does not respond, only the UUID of the instance and the GPU's state."""
+    for instance in gpu.instances:
+        if instance.uuid == uuid:
+            return instance
+    gaps = {key: gap for key, gap in gpu.gaps.items() if key != "uuid"}
+    return Gpu({"uuid": uuid, "vendor": "nvidia"}, gaps, state=gpu.state, since=gpu.since)
 
 
 def _of_cost(keys: Collection[str], metrics: Mapping[str, Metric], cost: str) -> frozenset[str]:

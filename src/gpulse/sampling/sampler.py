@@ -6,16 +6,15 @@ import os
 
 from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
-from ..model.select import choose_parts
 from ..model.snapshot import Problem, Snapshot
-from .assemble import NOT_LISTED, Rates, SampledGpu, add_processes, check, part_of, raised, settle_rates, troubles
+from .assemble import NOT_LISTED, Rates, SampledGpu, add_processes, check, raised, settle_rates, troubles
 from .clock import SystemClock, Turns
 from .driver_threads import DriverThreads
-from .plan import FOREIGN, Plan, SourceAnswer, StartedSample, list_job, machine_job, prime_job, read_job
+from .plan import FOREIGN, ChosenGpus, Plan, SourceAnswer, StartedSample, list_job, machine_job, prime_job, read_job
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.select import Wanted
@@ -68,7 +67,8 @@ class Sampler:
         self._threads = DriverThreads(patience, self.clock)
         self._rates, self._gpu_rates = Rates(), Rates()
         self._sampled_gpus: dict[int, SampledGpu] = {}
-        self._chosen: list[tuple[int, str]] | None = None  # positions, and UUIDs of MIG instances
+        self._chosen: ChosenGpus | None = None
+        self._listed: Sequence[Device] = ()  # the devices that were last seen
         self._asleep = self.clock.asleep()
         self._reading = StartedSample(0.0, False, False, False, None)  # the sample that `begin` has started
         self._recorded: Snapshot | None = None  # that of a recording
@@ -86,29 +86,45 @@ class Sampler:
         if "source" not in results:
             raise DriverTimeout(f"{self.source.name}: {self.source.late[0]}", self.source.late[1])
         if isinstance(results["source"], Exception):
+            self._threads.close()
             raise results["source"]
-        devices, jobs = self._devices(), self._version_jobs()
-        if primed and (keys := self._plan.activity):
-            jobs = [*(((at, "activity"), prime_job(device, keys, early=True)) for at, device in devices), *jobs]
+        self._attach(self._plan.activity if primed else frozenset())
+        return self
+
+    def _attach(self, primed: frozenset[str] = frozenset()) -> None:
+        """Ask for the versions of the driver, where a call that hangs costs no GPU, and for the identities; start to measure `primed`."""
+        calls, devices = self.source.versions(), list(enumerate(self.source.devices))
+        self._versions, self._listed = list(calls), self.source.devices
+        jobs: list[Job] = [(("version", word), call) for word, call in calls.items()]
+        if primed:
+            jobs = [*(((at, "activity"), prime_job(device, primed, early=True)) for at, device in devices), *jobs]
         # all in one run, so that a GPU that hangs at all of them costs its time once
         self._threads.run([*jobs, *((position, device.attach) for position, device in devices)])
         for position, _ in devices:
             self._threads.blame((position, "activity"), position)
-        return self
-
-    def _version_jobs(self) -> list[Job]:
-        """Return the jobs that ask for the versions of the driver; a call that hangs costs its own version and no GPU."""
-        calls = self.source.versions()
-        self._versions = list(calls)
-        return [(("version", word), call) for word, call in calls.items()]
 
     def choose(self, words: Sequence[str], environ: Mapping[str, str] = os.environ) -> None:
         """Read only the GPUs and MIG instances with these names from now on; raise UnknownGpu if one matches none."""
-        self._chosen = choose_parts(self.identities(), words, environ)
+        self._chosen = ChosenGpus(self.identities(), words, environ)
+
+    def _refresh(self) -> dict[Hashable, Any]:
+        """Let the source notice a fork or a driver that came back, before a device is read: those before it may have no handle.
+
+        If it was reopened, the GPUs may be others, or in another order: nothing that was kept of them applies.
+        """
+        results = self._threads.run([("source", self.source.refresh)])
+        if self.source.devices is not self._listed:
+            self._gpu_rates.restart()
+            for sampled in self._sampled_gpus.values():
+                sampled.forget()
+            self._attach()
+            if self._chosen is not None:
+                self._chosen.find(self._listed)
+        return results
 
     def identities(self) -> list[Gpu]:
         """Return the identities of all GPUs and their MIG instances, without reading values."""
-        devices = list(enumerate(self.source.devices))
+        devices = list(enumerate(self._listed))
         parts = self._threads.run([(position, device.parts) for position, device in devices])
         return [
             Gpu(device.identity, instances=tuple(map(Gpu, found if isinstance(found := parts.get(at), list) else ())))
@@ -156,19 +172,13 @@ class Sampler:
         """Take one sample of everything wanted; StopIteration if the source is a recording that has ended."""
         if (recorded := self.source.recorded()) is not None:
             return self._only_chosen(recorded)
-        reading = self._start_reading()
+        refreshed, reading = self._refresh(), self._start_reading()
         due = self._turn_traced() | (self._plan.costly if reading.costly else frozenset())
-        before, hanging = self.source.devices, self._threads.hanging
+        jobs, hanging = self._read_jobs(reading, due, self._plan.costly), self._threads.hanging
+        # the machine last, because it needs the processes that GPUs listed
         ask = machine_job(self.source.machine, self._plan, reading)
-        reading.results = self._results(self._read_jobs(reading, due, self._plan.costly), ask)
-        if self.source.devices is not before:  # the source was reopened: the GPUs may be others, or in another order
-            self._gpu_rates.restart()
-            for sampled in self._sampled_gpus.values():
-                sampled.forget()
-            self._threads.run(self._version_jobs())
-            again = self._threads.run([*self._read_jobs(reading, due, self._plan.costly), ("machine", ask)])
-            reading.results = {"source": reading.results.get("source"), **again}
-        elif self._threads.hanging - hanging:
+        reading.results = refreshed | self._threads.run([*jobs, ("machine", ask)])
+        if self._threads.hanging - hanging:
             self._ask_machine(reading)  # a call has begun to hang, so the host may have been read before all GPUs were
         return self.with_servers(self._snapshot(reading), 0.0)
 
@@ -180,7 +190,7 @@ class Sampler:
         self._recorded = self.source.recorded()
         if self._recorded is not None:
             return
-        refreshed = self._threads.run([("source", self.source.refresh)])
+        refreshed = self._refresh()
         self.prime()
         reading = self._reading = self._start_reading()
         reading.counts = rates and self.source.machine.real and (self._plan.host is not None or self._plan.describes)
@@ -263,7 +273,8 @@ class Sampler:
                 gpus[position] = sampled.answered(device, answer, reading.now, known, reading.lists)
         host = self._host(facts)
         self._rates.next_sample(self.clock.monotonic())
-        return Snapshot(reading.now, self._parts(gpus), host, self.source.driver, tuple(problems))
+        shown = tuple(gpus.values()) if self._chosen is None else self._chosen.of(gpus)
+        return Snapshot(reading.now, shown, host, self.source.driver, tuple(problems))
 
     def with_servers(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
         """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
@@ -277,13 +288,6 @@ class Sampler:
 
             self._serving = MachineServing(self.source.machine)
         return self._serving
-
-    def _results(self, jobs: list[Job], ask: Callable[[], SourceAnswer]) -> dict[Hashable, Any]:
-        """Run the jobs of one sample: the source first, the machine last, because it needs the processes that GPUs listed."""
-        if self._threads.width <= 1:
-            return self._threads.run([("source", self.source.refresh), *jobs, ("machine", ask)])
-        results = self._threads.run([("source", self.source.refresh)])
-        return results | self._threads.run_wide(jobs) | self._threads.run([("machine", ask)])
 
     def widen(self) -> None:
         """Read several GPUs at the same time from now on: one sample takes less time, but not less CPU."""
@@ -336,10 +340,8 @@ class Sampler:
         return [(owner, list_job(device, keys, reading.seen, owner)) for owner, device in owners]
 
     def _devices(self) -> list[tuple[int, Device]]:
-        devices = list(enumerate(self.source.devices))
-        if self._chosen is None:
-            return devices
-        return [devices[at] for at in dict.fromkeys(at for at, _ in self._chosen) if at < len(devices)]
+        devices = list(enumerate(self._listed))
+        return devices if self._chosen is None else [devices[at] for at in self._chosen.positions if at < len(devices)]
 
     def _sampled(self, position: int) -> SampledGpu:
         if position not in self._sampled_gpus:
@@ -360,15 +362,8 @@ class Sampler:
         return frozenset().union(*due)
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
-        if self._chosen is None:
-            return snapshot
-        return snapshot.with_gpus(self._parts(dict(enumerate(snapshot.gpus))))
-
-    def _parts(self, gpus: dict[int, Gpu]) -> tuple[Gpu, ...]:
-        """Return the chosen GPUs, in the order chosen, and for a chosen MIG instance the instance instead of its GPU."""
-        if self._chosen is None:
-            return tuple(gpus.values())
-        return tuple(part_of(gpus[at], uuid) if uuid else gpus[at] for at, uuid in self._chosen if at in gpus)
+        gpus = dict(enumerate(snapshot.gpus))
+        return snapshot if self._chosen is None else snapshot.with_gpus(self._chosen.of(gpus))
 
     def _notice_suspend(self) -> None:
         asleep = self.clock.asleep()

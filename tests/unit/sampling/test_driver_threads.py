@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -210,3 +211,17 @@ def test_side_by_side_one_that_hangs_costs_only_itself(driver: DriverThreads, cl
 
 def test_side_by_side_nothing_to_do_is_nothing_done(driver: DriverThreads) -> None:
     assert driver.run_wide([]) == {}
+
+
+def test_what_hangs_in_the_parent_is_asked_again_in_a_child(driver: DriverThreads, hang: Hang) -> None:
+    driver.run([("a", hang)])
+    assert driver.hanging == {"a"}
+    reader, writer = os.pipe()
+    if (child := os.fork()) == 0:
+        os.write(writer, repr(driver.run([("a", lambda: 1)])).encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    assert os.read(reader, 100) == b"{'a': 1}"
+    os.close(reader)
+    assert driver.hanging == {"a"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -37,6 +38,19 @@ def _broken(snap: int, keys: frozenset[str]) -> DeviceSample:
     if snap == 3:
         raise RuntimeError("out of luck")
     return sample({"utilization": snap})
+
+
+def test_a_source_that_cannot_be_opened_leaves_no_thread_behind() -> None:
+    class Closed(ScriptedSource):
+        def open(self) -> None:
+            used.append(threading.current_thread())
+            raise SourceUnavailable("nothing here", "")
+
+    used: list[threading.Thread] = []
+    with pytest.raises(SourceUnavailable):
+        Sampler(Closed([]), Wanted(VALUES), clock=ManualClock()).open()
+    used[0].join(10.0)
+    assert not used[0].is_alive()
 
 
 class TestFailures:
@@ -106,6 +120,29 @@ class TestFailures:
         clock.sleep(1.0)
         gpu = sampler.read().gpus[0]
         assert (gpu.power_default_limit, gpu.gap("pcie_rx")) == (2.0, "pending")
+
+    def test_a_device_that_a_refresh_replaced_is_not_read_again(self) -> None:
+        """It may have no handle any more, or one of the parent process."""
+
+        class Replaced(ScriptedSource):
+            def refresh(self) -> None:
+                self.devices = [new]
+
+        old, new = ScriptedDevice(0), ScriptedDevice(0)
+        sampler = Sampler(Replaced([old]), Wanted(VALUES), clock=ManualClock()).open()
+        sampler.read()
+        assert (len(old.asked), len(new.asked)) == (0, 1)
+
+    def test_a_chosen_gpu_stays_the_chosen_one_if_the_driver_lists_them_in_another_order(self) -> None:
+        class Shuffled(ScriptedSource):
+            def refresh(self) -> None:
+                self.devices = orders.pop()
+
+        first, second, third = (ScriptedDevice(index) for index in range(3))
+        orders = [[first, second, third], [first, third], [third, second]]
+        sampler = Sampler(Shuffled([first, second, third]), Wanted(VALUES), clock=ManualClock()).open()
+        sampler.choose(["1"])
+        assert [[gpu.uuid for gpu in sampler.read().gpus] for _ in range(3)] == [["GPU-00000001"], [], ["GPU-00000001"]]
 
     def test_the_host_is_read_once_per_sample_while_a_gpu_hangs(self, hang: Hang) -> None:
         def script(snap: int, keys: frozenset[str]) -> DeviceSample:
