@@ -162,6 +162,8 @@ class SshFeed:
                 self._fleet.put(name, snapshot)
         except TooMuch:
             self._lost(name, line, "it prints something else than samples")
+        except Exception as error:  # noqa: BLE001  # one machine must not end the thread that reads all of them
+            self._lost(name, line, f"what it prints cannot be read ({type(error).__name__})")
 
     def _give_up(self, now: float) -> None:
         for name, line in [(name, line) for name, line in self._lines.items() if line.until <= now]:

@@ -249,8 +249,8 @@ class Asking:
         """Send a request to a server."""
         try:
             target.begin(now, self._settings.token(target.address))
-        except NoAnswer as refusal:
-            target.refused(now, refusal)
+        except Exception as error:  # noqa: BLE001  # one server must not end the thread that asks all of them
+            target.refused(now, _refusal(error))
             return
         self._follow(target, self._selector.register)
 
@@ -285,8 +285,8 @@ class Asking:
             if target.request.step():
                 self._end(target)
                 return True
-        except NoAnswer as refusal:
-            self._end(target, refusal)
+        except Exception as error:  # noqa: BLE001
+            self._end(target, _refusal(error))
             return True
         self._follow(target, self._selector.modify)
         return False
@@ -304,5 +304,10 @@ class Asking:
             if refusal is not None:
                 raise refusal
             target.answered(now)
-        except NoAnswer as why:
-            target.refused(now, why)
+        except Exception as error:  # noqa: BLE001  # what reads an answer may be of a plug-in
+            target.refused(now, _refusal(error))
+
+
+def _refusal(error: Exception) -> NoAnswer:
+    """Return why there is no answer; an error that nobody expected is told by its name."""
+    return error if isinstance(error, NoAnswer) else NoAnswer("failed", f"asking it fails ({type(error).__name__})")

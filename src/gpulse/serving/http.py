@@ -180,5 +180,5 @@ def _unchunked(received: bytearray) -> bytes | None:
 def _resolved(address: Address) -> Any:
     try:
         return socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
-    except OSError as error:
-        raise NoAnswer("failed", f"its name is not known ({error.strerror})") from None
+    except (OSError, UnicodeError) as error:  # the second: a part of the name is too long
+        raise NoAnswer("failed", f"its name is not known ({getattr(error, 'strerror', error)})") from None

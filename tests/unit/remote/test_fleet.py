@@ -7,6 +7,7 @@ import time
 import pytest
 
 from gpulse.model.catalog import Gpu, Host
+from gpulse.model.codec import to_line
 from gpulse.model.snapshot import Snapshot
 from gpulse.remote import ssh
 from gpulse.remote.fleet import DemoFeed, Fleet
@@ -108,3 +109,14 @@ def test_many_connections_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) ->
             time.sleep(0.01)
         assert len(feed._lines) == 8
     assert done == ["killed"] * 8 + ["ended"] * 8, "all of them before the first is waited for"
+
+
+def test_a_machine_whose_files_cannot_be_kept_does_not_end_the_others() -> None:
+    """The first prints a file and, below it, another one."""
+    files = "gpulse-sysfs\nsys/class/drm/card0/device:1\nsys/class/drm/card0/device/vendor:1\ngpulse-sysfs-end"
+    script = f"case $* in *good*) echo '{to_line(_SAMPLE)}' ;; *) echo '{files}' ;; esac; sleep 60"
+    with Fleet([SshFeed(["bad", "good"], 5.0, program=("sh", "-c", script, "sh"))], 5.0) as fleet:
+        fleet.wait(20.0)
+        bad, good = fleet.read().hosts
+    assert (good.state, bad.state) == ("ok", "unreachable")
+    assert "cannot be read" in bad.reason

@@ -18,6 +18,7 @@ from gpulse.model.codec import to_plain
 from gpulse.model.snapshot import Snapshot
 from gpulse.serving.asked_server import DEADLINE
 from gpulse.serving.discovery import Discovery
+from gpulse.serving.kind import Kind
 from gpulse.serving.kinds import read_snapshot
 from gpulse.serving.settings import ServingSettings, read_settings, read_tariff
 from gpulse.serving.tracking import ServingTracker
@@ -321,3 +322,21 @@ def test_prices_of_file_and_environment(tmp_path: Path) -> None:
     assert (tariff.price, tariff.gpu_price) == (0.3, None)
     tariff = read_tariff({"GPULSE_CONFIG": str(path), "GPULSE_COST_PRICE": "nan", "GPULSE_COST_GPU_PRICE": "2.5"})
     assert (tariff.price, tariff.gpu_price) == (None, 2.5)
+
+
+def test_a_server_that_cannot_even_be_asked_delays_nobody(
+    watching: Callable[[ServingSettings], ServingWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(kind: Kind, body: bytes) -> str | None:
+        if b"odd" in body:
+            raise ZeroDivisionError
+        return whole(kind, body)
+
+    whole = Kind.prefix_in
+    monkeypatch.setattr(Kind, "prefix_in", broken)
+    with serving(answers.vllm().encode) as good, serving(lambda: b"odd 1\n") as odd:
+        endpoints = [f"http://{'a' * 70}:8000", *(f"http://127.0.0.1:{one.port}" for one in (odd, good))]
+        watch = watching(ServingSettings({"endpoints": endpoints}))
+        _, problems = until(watch, lambda samples, problems: samples and len(problems) == 2)
+    assert "its name is not known" in problems[0].message
+    assert "asking it fails (ZeroDivisionError)" in problems[1].message
