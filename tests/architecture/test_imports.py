@@ -106,8 +106,7 @@ def test_demo_as_an_option_loads_no_driver(env: dict[str, str], bare: set[str]) 
     modules = loaded(env, command("--demo"))
     assert "gpulse.sources.nvidia.nvml" not in modules
     assert "ctypes" not in modules - bare
-    # argparse, which only a line with options pays for, brings re and what re needs
-    assert (modules - bare) & (DEAR - {"argparse", "re", "typing"}) == set()
+    assert (modules - bare) & DEAR == set()
 
 
 def test_looking_from_python_loads_no_command_line_and_no_view(env: dict[str, str], bare: set[str]) -> None:

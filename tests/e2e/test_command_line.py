@@ -15,6 +15,7 @@ import pytest
 from gpulse.cli.commands.status import VERB as STATUS
 from gpulse.cli.help import usage
 from gpulse.cli.main import SILENT_PIPE, VERBS, load
+from gpulse.cli.options import parse
 from gpulse.model.codec import from_line
 from tests.e2e.lab import PATIENCE, ROOT, Lab, environment
 from tests.fake_nvml import Scenario
@@ -134,6 +135,17 @@ def test_options_may_come_before_the_verb(lab: Lab) -> None:
     assert lab.run(PLAIN, "--count", "2", "-n", "0.1", "--demo", "record", "-o", "-").out.count("\n") == 2
     ran = lab.run(PLAIN, "--demo", "run", "--quiet", "--", "echo", "--demo", "top")
     assert (ran.code, ran.out) == (0, "--demo top\n")
+
+
+def test_options_and_arguments_may_come_in_any_order() -> None:
+    report = parse(load("report"), ["one", "--compare", "two", "-o", "diff.html"])
+    assert (report.files, report.compare, report.output) == (["one", "two"], True, "diff.html")
+    fleet = parse(load("fleet"), ["init", "--ssh", "a,b", "folder"])
+    assert (fleet.action, fleet.ssh, fleet.folder) == ("init", "a,b", "folder")
+    status = parse(load("status"), ["-pw2", "--json", "-cutilization"])
+    assert (status.processes, status.watch, status.json, status.columns) == (True, 2.0, "gpulse", ["utilization"])
+    run = parse(load("run"), ["--demo", "mixed", "-n2", "python", "-q", "--", "--gpus"])
+    assert (run.demo, run.gpus, run.quiet, run.command) == ("mixed", 2, False, ["python", "-q", "--", "--gpus"])
 
 
 def test_the_version_is_one_line(lab: Lab) -> None:

@@ -166,13 +166,8 @@ def parse(verb: Verb, argv: Sequence[str]) -> Arguments:
         setattr(arguments, option.name, option.default)
     if verb.raw:
         arguments.words = list(argv)
-        return arguments
-    for option in verb.options:
-        if option.rest:
-            argv, command = _split(verb, argv)
-            setattr(arguments, option.name, command)
-    if argv:
-        _parser(verb).parse_args(_joined(verb, argv), arguments)
+    else:
+        _CommandLine(verb, arguments).read(list(argv))
     return arguments
 
 
@@ -195,103 +190,106 @@ def _takes(option: Option, word: str, stops: Container[str]) -> bool:
     """Return whether a word that follows an option is its value."""
     if option.optional is None:
         return True
-    if option.complete and isinstance(option.complete, tuple) and not option.open:
-        return word in option.complete
+    if closed := _closed(option):
+        return word in closed
     return not (word.startswith("-") or word in stops)
 
 
-def _split(verb: Verb, argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
-    """Split into our own options and the command that starts after -- or at the first word that is not an option."""
-    takes = {flag for option in verb.options if option.value and option.optional is None for flag in option.flags}
-    closed = _closed(verb)
-    at = 0
-    while at < len(argv) and argv[at].startswith("-") and argv[at] != "--":
-        at += (
-            2
-            if argv[at] in takes or argv[at + 1 : at + 2] in [[word] for word in closed.get(argv[at], ("", ()))[1]]
-            else 1
-        )
-    return argv[:at], list(argv[at + 1 :] if argv[at : at + 1] == ["--"] else argv[at:])
+class _CommandLine:
+    """The words of a verb while they are read; argparse would take 8 ms at start, and needed help with half of what is special here."""
 
+    def __init__(self, verb: Verb, arguments: Arguments) -> None:
+        self._verb = verb
+        self._arguments = arguments
+        self._positional = [option for option in verb.options if option.positional]
+        self._flags = {flag: option for option in verb.options if not option.positional for flag in option.flags}
 
-def _joined(verb: Verb, argv: Sequence[str]) -> list[str]:
-    """Join an option and a value that argparse would get wrong: one that starts with a dash (--sort -power_draw), or an
-    optional one from a list (--demo mixed), where argparse would take any word that follows.
-    """
-    dashed = {flag for option in verb.options if option.dashed for flag in option.flags}
-    closed = _closed(verb)
-    words: list[str] = []
-    for word in argv:
-        before = words[-1] if words else ""
-        if (before in dashed and word.startswith("-")) or word in closed.get(before, ("", ()))[1]:
-            words[-1] = f"{before}={word}"
-        else:
-            words.append(word)
-    return [f"{word}={closed[word][0]}" if word in closed else word for word in words]
+    def read(self, words: list[str]) -> None:
+        """Read options and arguments in any order; after -- and in the command of `run` there are no options."""
+        command = any(option.rest for option in self._positional)
+        found: list[str] = []
+        while words:
+            word = words.pop(0)
+            if self._is_option(word) and word != "--":
+                self._take(word, words)
+                continue
+            found += [] if word == "--" else [word]
+            if word == "--" or command:
+                found += words
+                break
+        self._place(found)
 
+    def _is_option(self, word: str) -> bool:
+        """Return whether a word is an option and not a value: a negative number, or a text that begins with a dash."""
+        if word.partition("=")[0] in self._flags or word[:2] in self._flags:
+            return True
+        dashed = word.startswith("-") and word != "-" and " " not in word
+        return dashed and not word[1:].replace(".", "", 1).isdecimal()
 
-def _closed(verb: Verb) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return the flag of --demo, its default and its list, if the verb has it: verbs with arguments have it too."""
-    return {"--demo": (str(DEMO.optional), ("h100x8", "mixed"))} if DEMO in verb.options else {}
+    def _take(self, word: str, words: list[str]) -> None:
+        """Take an option, and its value from the words that follow."""
+        flag, equals, value = word.partition("=")
+        if flag not in self._flags and word[:2] in self._flags:  # -n5, or several switches in one word: -pj
+            flag, equals, value = word[:2], "=", word[2:]
+            if not self._flags[flag].value:
+                words.insert(0, f"-{value}")
+                equals = ""
+        option = self._flags.get(flag)
+        if option is None:
+            raise self._wrong(f"unknown option {word!r}{self._hint(flag)}")
+        if not option.value and equals:
+            raise self._wrong(f"{flag} takes no value")
+        given: Any = True if not option.value else option.optional
+        if equals or (option.value and words and self._is_value(option, words[0])):
+            given = _converted(option, value if equals else words.pop(0))
+        elif given is None:
+            raise self._wrong(f"{'/'.join(option.flags)}: expected one argument")
+        setattr(self._arguments, option.name, given)
 
+    def _is_value(self, option: Option, word: str) -> bool:
+        """Return whether the word after an option is its value: an optional one from a list is, if it could not be an argument."""
+        if option.dashed:
+            return True
+        closed = _closed(option) if option.optional is not None and self._positional else ()
+        return not self._is_option(word) and (not closed or word in closed)
 
-def _parser(verb: Verb) -> Any:
-    import argparse  # takes 8 ms, which a bare `gpulse` saves
+    def _place(self, words: list[str]) -> None:
+        """Hand the words that are no options to the arguments of the verb."""
+        for option in self._positional:
+            count = len(words) if option.rest or option.many else 1
+            taken = [option.parse(word) if option.parse is not None else word for word in words[:count]]
+            words = words[count:]
+            if taken:
+                setattr(self._arguments, option.name, taken if option.rest or option.many else taken[0])
+        if words:
+            raise self._wrong(f"unexpected argument {words[0]!r}")
 
-    class Parser(argparse.ArgumentParser):
-        """An argparse parser that raises UsageError."""
-
-        def error(self, message: str) -> Any:
-            raise UsageError(f"{verb.name}: {_plain(message, verb)}", f"see `gpulse {verb.name} --help`.")
-
-    parser = Parser(add_help=False, allow_abbrev=False)
-    for option in verb.options:
-        if not option.rest:
-            _add(parser, option)
-    return parser
-
-
-def _add(parser: Any, option: Option) -> None:
-    if option.positional:
-        parser.add_argument(
-            option.flags[0], nargs="*" if option.many else "?", type=option.parse or str, default=option.default
-        )
-    elif not option.value:
-        parser.add_argument(*option.flags, dest=option.name, action="store_true")
-    else:
-        extra: dict[str, Any] = {} if option.optional is None else {"nargs": "?", "const": option.optional}
-        parser.add_argument(*option.flags, dest=option.name, type=_typed(option), default=option.default, **extra)
-
-
-def _typed(option: Option) -> Callable[[str], Any]:
-    """Return the option's parser, which also checks a closed list of words."""
-
-    def convert(text: str) -> Any:
-        closed = option.complete if isinstance(option.complete, tuple) and not option.open else ()
-        if closed and text not in closed:
-            from ..model.select import did_you_mean
-
-            message = f"{option.flags[0]}: unknown value {text!r}{did_you_mean(text, closed)}"
-            raise UsageError(message, f"choose one of {', '.join(closed)}.")
-        try:
-            return option.parse(text) if option.parse is not None else text
-        except UsageError as error:
-            named = error.message if option.flags[0] in error.message else f"{option.flags[0]}: {error.message}"
-            raise UsageError(named, error.remedy) from None
-
-    return convert
-
-
-def _plain(message: str, verb: Verb) -> str:
-    """Reword a message of argparse, and suggest what was probably meant."""
-    if message.startswith("unrecognized arguments: "):
+    def _hint(self, flag: str) -> str:
         from ..model.select import nearest
 
-        word = message.removeprefix("unrecognized arguments: ").split()[0]
-        if not word.startswith("-"):
-            return f"unexpected argument {word!r}"
-        # compared without dashes, which would make all options similar
-        names = {flag.lstrip("-"): flag for option in verb.options for flag in option.flags}
-        close = nearest(word.partition("=")[0].lstrip("-"), names)
-        return f"unknown option {word!r}{f' (did you mean {names[close[0]]!r}?)' if close else ''}"
-    return message.removeprefix("argument ")
+        names = {known.lstrip("-"): known for known in self._flags}  # dashes would make all options similar
+        close = nearest(flag.lstrip("-"), names)
+        return f" (did you mean {names[close[0]]!r}?)" if close else ""
+
+    def _wrong(self, message: str) -> UsageError:
+        return UsageError(f"{self._verb.name}: {message}", f"see `gpulse {self._verb.name} --help`.")
+
+
+def _closed(option: Option) -> tuple[str, ...]:
+    """Return the only words that an option takes; nothing if it takes others, too."""
+    return option.complete if isinstance(option.complete, tuple) and not option.open else ()
+
+
+def _converted(option: Option, text: str) -> Any:
+    """Return the value of an option; raise UsageError, with the name of the option, if it is wrong."""
+    closed = _closed(option)
+    if closed and text not in closed:
+        from ..model.select import did_you_mean
+
+        message = f"{option.flags[0]}: unknown value {text!r}{did_you_mean(text, closed)}"
+        raise UsageError(message, f"choose one of {', '.join(closed)}.")
+    try:
+        return option.parse(text) if option.parse is not None else text
+    except UsageError as error:
+        named = error.message if option.flags[0] in error.message else f"{option.flags[0]}: {error.message}"
+        raise UsageError(named, error.remedy) from None

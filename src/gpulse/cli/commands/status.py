@@ -106,11 +106,10 @@ def _problems(arguments: Arguments) -> int:
     sampler = open_sampler(arguments, WANTED, slow_every=1.0)
     try:
         sampler.settle()
-        end: float | None = None
+        end = sampler.clock.monotonic() + _WATCHED  # the time of a sample goes back if the clock is set
         for snapshot in sampler.stream(_INTERVAL):
             running.add(snapshot)
-            end = snapshot.time + _WATCHED if end is None else end
-            if snapshot.time >= end:
+            if sampler.clock.monotonic() >= end:
                 break
     finally:
         sampler.close()

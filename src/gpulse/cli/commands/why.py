@@ -114,17 +114,15 @@ def _watched(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> I
     sampler = open_sampler(arguments, wanted, slow_every=1.0)
     try:
         sampler.settle()
-        first: float | None = None
-        found, due = "", _SOON
+        begun, found, due = sampler.clock.monotonic(), "", _SOON  # the time of a sample goes back if the clock is set
         with Ending() as ending:
             for snapshot in ending.until_told(sampler.stream(arguments.interval)):
-                first = snapshot.time if first is None else first
-                passed = snapshot.time - first
+                passed = sampler.clock.monotonic() - begun
                 if progress.live and passed >= due:
                     found, due = so_far(running.diagnosis(), size_of(sys.stderr, os.environ)[0] - 9), passed + _AGAIN
                 progress.show(passed, len(snapshot.gpus), found)
                 yield snapshot
-                if snapshot.time - first >= long:
+                if passed >= long:
                     break
     finally:
         progress.clear()
