@@ -40,14 +40,10 @@ EXPORTED = ("utilization", "sm_active", "memory_used", "memory_total", "memory_f
 
 # gpulse's own series.
 _GPULSE = {series_name(GPU_METRICS[key], "gpu"): (key, 1 / GPU_METRICS[key].unit.base) for key in EXPORTED}
+# DCGM has memory in MiB, and shares that are measured (PROF) as 0 to 1.
 _DCGM = {
-    "DCGM_FI_DEV_GPU_UTIL": ("utilization", 1.0),
-    "DCGM_FI_PROF_SM_ACTIVE": ("sm_active", 100.0),
-    "DCGM_FI_DEV_FB_USED": ("memory_used", _MIB),
-    "DCGM_FI_DEV_FB_TOTAL": ("memory_total", _MIB),
-    "DCGM_FI_DEV_FB_FREE": ("memory_free", _MIB),
-    "DCGM_FI_DEV_POWER_USAGE": ("power_draw", 1.0),
-    "DCGM_FI_DEV_GPU_TEMP": ("temperature", 1.0),
+    (name := GPU_METRICS[key].dcgm): (key, _MIB if key.startswith("memory") else 100.0 if "_PROF_" in name else 1.0)
+    for key in EXPORTED
 }
 # nvidia_gpu_exporter
 _SMI = {

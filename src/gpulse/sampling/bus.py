@@ -86,19 +86,13 @@ class Bus:
         self._thread.start()
 
     def subscribe(self, size: int = 8, notify: Callable[[], None] | None = None) -> Subscription:
-        """Return a queue for a new reader; close it when done."""
+        """Return a queue for a new reader."""
         subscription = Subscription(size, notify)
         with self._lock:
             self._subscriptions.append(subscription)
             if self._stop.is_set():
                 subscription.close()
         return subscription
-
-    def unsubscribe(self, subscription: Subscription) -> None:
-        """Stop feeding a reader."""
-        with self._lock:
-            self._subscriptions = [other for other in self._subscriptions if other is not subscription]
-        subscription.close()
 
     def pace(self, interval: float | None) -> None:
         """Change the interval immediately; None pauses."""

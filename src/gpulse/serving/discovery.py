@@ -12,7 +12,7 @@ import socket
 import struct
 
 from ..model.serving import server_kind
-from ..sources.files import link, names, read_bytes
+from ..sources.files import link, names, read_bytes, read_environ
 from ..sources.processes import parse_stat
 from ..value import Value, fresh
 from .settings import Address
@@ -241,9 +241,10 @@ def model_files(server: FoundServer, root: str = "") -> ModelFiles | None:
     model = server.path
     if not model:
         return None
-    for folder in _folders(model, _environ(server.pid, root), link(f"{root}/proc/{server.pid}/cwd") or "/"):
+    process = f"{root}/proc/{server.pid}"
+    for folder in _folders(model, read_environ(f"{process}/environ"), link(f"{process}/cwd") or "/"):
         if os.path.isfile(folder):
-            return ModelFiles(os.path.getsize(folder), None)
+            return ModelFiles(_size(folder) or None, None)
         sizes = [_size(os.path.join(folder, name)) for name in names(folder) if name.endswith(_WEIGHTS)]
         if sizes:
             return ModelFiles(float(sum(sizes)), _token_bytes(os.path.join(folder, "config.json"), server.command))
@@ -279,11 +280,6 @@ def _token_bytes(path: str, command: str) -> float | None:
         return float(layers * width * _BYTES.get(kind, 2))
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
         return None
-
-
-def _environ(pid: int, root: str) -> dict[str, str]:
-    content = (read_bytes(f"{root}/proc/{pid}/environ", 1 << 18) or b"").decode("utf-8", "replace")
-    return dict(entry.partition("=")[::2] for entry in content.split("\0") if entry)
 
 
 def _size(path: str) -> int:

@@ -9,7 +9,7 @@ import time
 
 from ..store.lines import open_foreign
 from ..value import Value
-from .files import read_bytes, read_text
+from .files import read_environ, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Laggard(Value):
 def laggards(pids: Iterable[int]) -> list[Laggard]:
     """Return the ranks that the job of these processes of ours waits for; empty where neither source is there or knows any."""
     pids = [*pids]
-    environ = next((found for pid in pids if (found := _environ(pid))), {})
+    environ = next((found for pid in pids if (found := read_environ(f"/proc/{pid}/environ"))), {})
     return (ask_ras(environ) or recorded(pids, environ))[:_MOST]
 
 
@@ -192,11 +192,6 @@ def behind(dumps: Mapping[int, Mapping[str, Any]]) -> list[Laggard]:
         name = next(name for number, name in ranks.values() if number == most)
         found += [Laggard(rank, name, number, most) for rank, (number, _) in ranks.items() if number < most]
     return sorted(found, key=lambda one: one.done - one.others)
-
-
-def _environ(pid: int) -> dict[str, str]:
-    text = (read_bytes(f"/proc/{pid}/environ", 1 << 18) or b"").decode("utf-8", "replace")
-    return dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
 
 
 def _started(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""Read small kernel files to their end; None instead of an exception."""
+"""Read small kernel files to their end, None instead of an exception; the graphics cards of a machine and their drivers."""
 
 from __future__ import annotations
 
@@ -84,9 +84,31 @@ def names(path: str) -> list[str]:
         return []
 
 
+def read_environ(path: str) -> dict[str, str]:
+    """Return the variables in the `environ` file of a process; empty if it cannot be read."""
+    text = (read_bytes(path, 1 << 18) or b"").decode("utf-8", "replace")
+    return dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
+
+
 def link(path: str) -> str:
     """Return the target of a symbolic link, or an empty text if it cannot be read."""
     try:
         return os.readlink(path)
     except OSError:
         return ""
+
+
+def uevent(device: str) -> dict[str, str]:
+    """Return the variables of a device's uevent file."""
+    lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
+    return {word: rest.strip() for word, equals, rest in (line.partition("=") for line in lines) if equals}
+
+
+def driver_of(device: str) -> str:
+    """Return the kernel driver of a device, or an empty text; a recorded tree has no link to it."""
+    return os.path.basename(link(f"{device}/driver")) or uevent(device).get("DRIVER", "")
+
+
+def card_names(root: str) -> list[str]:
+    """Return the cards of a machine; connectors (card0-DP-1) and render nodes are none."""
+    return [name for name in names(f"{root}/sys/class/drm") if name.startswith("card") and name[4:].isdecimal()]

@@ -63,7 +63,6 @@ def _lines(path: str, size: int = 1 << 20) -> list[str]:
 
 
 def _read_cpu(facts: Facts, root: str, keys: Key) -> None:
-    cores: list[Counter] = []
     for line in _lines(f"{root}/proc/stat"):
         if not line.startswith("cpu"):
             break
@@ -78,10 +77,8 @@ def _read_cpu(facts: Facts, root: str, keys: Key) -> None:
             facts.counters["cpu_percent"] = busy
             facts.counters["iowait"] = Counter(ticks[4], total, 100.0, apart)
         else:
-            cores.append(busy)
-    for number, core in enumerate(cores):
-        facts.counters[f"cpu_per_core.{number}"] = core
-    if not cores:
+            facts.counters[f"cpu_per_core.{word[3:]}"] = busy  # by its number: the kernel leaves out those that are off
+    if not facts.counters:
         facts.gaps.update(dict.fromkeys(_CPU, "unsupported"))
 
 

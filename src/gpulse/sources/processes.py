@@ -7,7 +7,7 @@ import time
 
 from ..value import Value
 from .base import Counter, Facts, Machine, Relative
-from .files import ProcessFile, link, names, read_bytes, read_text
+from .files import ProcessFile, link, names, read_bytes, read_environ, read_text
 from .host import BLOCKED, RUNNING, TOP_KEYS, TopProcesses, read_host, thread_state
 from .privacy import Privacy, privacy_in_force
 from .secrets import mask
@@ -98,6 +98,7 @@ class LinuxMachine(Machine):
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._relatives: dict[tuple[int, int], Relative] = {}
         self._lasting: dict[tuple[int, int], dict[str, str]] = {}
+        self._owners = False  # whether these name containers and jobs
         self._files: dict[tuple[int, str], ProcessFile] = {}
         self._gpu_pids: Collection[int] = ()
         self._roots: frozenset[int] = frozenset()  # of the last walk over process trees
@@ -120,11 +121,13 @@ class LinuxMachine(Machine):
         stat = self._stat(pid)
         if stat is None:
             return None
-        lasting = self._lasting.get((pid, stat.started)) or self._describe(pid, stat, frozenset())
+        lasting = self._lasting.get((pid, stat.started)) or self._describe(pid, stat)
         return lasting["user"], lasting.get("command") or f"[{lasting.get('name', '?')}]"
 
     def processes(self, pids: Collection[int], keys: Key) -> dict[int, Facts]:
         self._gpu_pids = pids
+        if keys & _OWNER and not self._owners:
+            self._lasting, self._owners = {}, True  # somebody wants to know only now
         known: dict[int, Facts] = {}
         seen: dict[tuple[int, int], dict[str, str]] = {}
         stats = self._related(pids) if keys & _TREE else {}
@@ -134,7 +137,7 @@ class LinuxMachine(Machine):
             if stat is None:
                 continue
             identity = (pid, stat.started)
-            seen[identity] = self._lasting.get(identity) or self._describe(pid, stat, keys)
+            seen[identity] = self._lasting.get(identity) or self._describe(pid, stat, self._owners)
             known[pid] = facts = self._facts(stat, seen[identity], trees.get(pid))
             if "thread_state" in keys:
                 self._add_thread_state(facts, pid, stat)
@@ -181,9 +184,8 @@ class LinuxMachine(Machine):
         if self._policy().hides(self._owner(folder)):
             return {}
         facts = {"cgroup": read_text(f"{folder}/cgroup") or "", "directory": link(f"{folder}/cwd")}
-        entries = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace").split("\0")
-        for entry in sorted(filter(None, entries)):
-            name, _, value = mask([entry]).partition("=")
+        for entry in sorted(read_environ(f"{folder}/environ").items()):
+            name, _, value = mask(["=".join(entry)]).partition("=")
             facts[f"${name}"] = value
         return {word: text for word, text in facts.items() if text}
 
@@ -205,7 +207,7 @@ class LinuxMachine(Machine):
             return None
         known = self._relatives.get((pid, stat.started))
         if known is None or known.parent != stat.parent:  # an orphan gets a new parent
-            facts = self._describe(pid, stat, frozenset())
+            facts = self._describe(pid, stat)
             known = Relative(pid, stat.parent, facts.get("name", "?"), facts.get("command", ""), facts["user"])
             self._relatives[pid, stat.started] = known
         return known
@@ -273,7 +275,7 @@ class LinuxMachine(Machine):
         else:
             facts.values["thread_state"] = state
 
-    def _describe(self, pid: int, stat: Stat, keys: Key) -> dict[str, str]:
+    def _describe(self, pid: int, stat: Stat, owner_too: bool = False) -> dict[str, str]:
         """Read what never changes during the life of the process."""
         folder = f"{self._proc}/{pid}"
         owner = self._owner(folder)
@@ -283,11 +285,10 @@ class LinuxMachine(Machine):
         if words[0]:
             lasting["command"] = mask(words)
             lasting["name"] = _program_name(stat.name, words[0])
-        if keys & _OWNER:
+        if owner_too:
             from .containers import owner_of, project_of  # compile its patterns only if needed
 
-            text = (read_bytes(f"{folder}/environ", 1 << 18) or b"").decode("utf-8", "replace")
-            environ = dict(entry.partition("=")[::2] for entry in text.split("\0") if entry)
+            environ = read_environ(f"{folder}/environ")
             lasting.update(owner_of(read_text(f"{folder}/cgroup") or "", environ))
             lasting.update(project_of(environ, os.environ.get("GPULSE_PROJECT_VARIABLES", "")))
         return self._policy().applied(lasting, owner)

@@ -6,7 +6,7 @@ import os
 
 from ..errors import SourceUnavailable, UsageError
 from .base import Source, file_is_late
-from .files import link, names, read_bytes, read_text
+from .files import card_names, driver_of, read_bytes
 from .vendors import NAMES, VENDORS, make_vendor
 
 TYPE_CHECKING = False
@@ -203,21 +203,12 @@ def _this_machine(root: str = "") -> LinuxMachine:
 
 def card_drivers(root: str = "") -> frozenset[str]:
     """Return the drivers of all cards."""
-    folder = f"{root}/sys/class/drm"
-    cards = [name for name in names(folder) if name.startswith("card") and name[4:].isdecimal()]
-    return frozenset(_driver(f"{folder}/{name}/device") for name in cards)
+    return frozenset(driver_of(f"{root}/sys/class/drm/{name}/device") for name in card_names(root))
 
 
 def present(drivers: frozenset[str]) -> list[str]:
     """Return the vendors, other than NVIDIA, that have a card."""
     return [vendor for vendor, (_, own) in VENDORS.items() if not drivers.isdisjoint(own)]
-
-
-def _driver(device: str) -> str:
-    if name := os.path.basename(link(f"{device}/driver")):
-        return name
-    lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
-    return next((line[7:].strip() for line in lines if line.startswith("DRIVER=")), "")
 
 
 def _nothing(failures: list[SourceUnavailable]) -> SourceUnavailable:

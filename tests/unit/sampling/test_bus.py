@@ -105,17 +105,6 @@ def test_a_bus_that_has_ended_ends_a_new_reader_at_once() -> None:
     assert ended
 
 
-def test_one_that_unsubscribed_gets_nothing_more(gate: _Gate) -> None:
-    bus = Bus(_Samples(gate), 0.0)
-    gone, stays = bus.subscribe(), bus.subscribe()
-    bus.start()
-    bus.unsubscribe(gone)
-    gate.allow(1)
-    assert _next(stays) == 1.0
-    assert list(gone) == []
-    bus.close()
-
-
 def test_an_error_in_one_sample_does_not_end_those_after_it_and_is_told_once(gate: _Gate) -> None:
     told: list[Exception] = []
 

@@ -57,6 +57,16 @@ def test_processor_shares_are_of_the_time_between_two_samples(root: Root) -> Non
     assert facts.values["cpu_per_core"] == (0.0, 45.5)
 
 
+def test_a_core_that_is_switched_off_leaves_the_others_their_own_shares(root: Root) -> None:
+    rates = Rates()
+    lines = {core: f"cpu{core} {{}} 0 0 {{}} 0 0 0 0\n" for core in (0, 1, 2)}
+    whole = "cpu 0 0 0 0 0 0 0 0\n"
+    root.write("proc/stat", whole + "".join(lines[core].format(100 * core, 0) for core in lines))
+    _read(root, rates)
+    root.write("proc/stat", whole + lines[0].format(0, 100) + lines[2].format(250, 50))
+    assert _read(root, rates).values["cpu_per_core"] == (0.0, 50.0)
+
+
 def test_two_samples_within_one_tick_have_no_share(root: Root) -> None:
     rates = Rates()
     _read(root, rates)

@@ -52,7 +52,7 @@ class _Processes(LinuxMachine):
         found = self.table.get(int(pid))
         return None if found is None else Stat(f"p{pid}", "S", found[0], 0, 0, found[1], 0)
 
-    def _describe(self, pid: int, stat: Stat, keys: object) -> dict[str, str]:
+    def _describe(self, pid: int, stat: Stat, owner_too: bool = False) -> dict[str, str]:
         self.described.append(pid)
         return {"name": stat.name, "user": "ada"}
 

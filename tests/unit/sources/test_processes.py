@@ -258,3 +258,10 @@ def test_a_worker_that_has_just_ended_hides_no_traffic(root: Root, monkeypatch: 
     facts = machine.processes([7], _ALL)[7]
     assert facts.counters["tree_read"].value == 1000
     assert "tree_read" not in facts.gaps
+
+
+def test_the_owner_of_a_known_process_is_told_as_soon_as_somebody_asks(root: Root) -> None:
+    root.process(7, environ=("SLURM_JOB_ID=42",))
+    machine = LinuxMachine(str(root))
+    assert "job" not in machine.processes([7], _FAST)[7].values
+    assert machine.processes([7], _FAST | {"job"})[7].values["job"] == "slurm:42"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ..files import link, names, read_bytes, read_text
+from ..files import card_names, driver_of, names, read_bytes, read_text, uevent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Card:
         self.device = f"{path}/device"
         facts = uevent(self.device)
         vendor, _, device = facts.get("PCI_ID", "").partition(":")
-        self.driver = facts.get("DRIVER") or os.path.basename(link(f"{self.device}/driver"))
+        self.driver = driver_of(self.device)
         self.vendor_id = _hexadecimal(vendor) or _hexadecimal(read_text(f"{self.device}/vendor", 64) or "")
         self.device_id = _hexadecimal(device) or _hexadecimal(read_text(f"{self.device}/device", 64) or "")
         self.revision = _hexadecimal(read_text(f"{self.device}/revision", 64) or "")
@@ -43,17 +43,6 @@ class Card:
         sample.values.clear()
         sample.counters.clear()
         sample.gaps = dict.fromkeys(keys, "lost")
-
-
-def uevent(device: str) -> dict[str, str]:
-    """Return the variables of a device's uevent file."""
-    lines = (read_text(f"{device}/uevent", 4096) or "").splitlines()
-    return {word: rest.strip() for word, equals, rest in (line.partition("=") for line in lines) if equals}
-
-
-def card_names(root: str) -> list[str]:
-    """Return the cards of a machine; connectors (card0-DP-1) and render nodes are none."""
-    return [name for name in names(f"{root}/sys/class/drm") if name.startswith("card") and name[4:].isdecimal()]
 
 
 def find_cards(root: str, drivers: Collection[str], vendor_id: int) -> list[Card]:

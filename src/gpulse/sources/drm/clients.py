@@ -90,7 +90,7 @@ class Clients:
 
     def _pids(self) -> list[int]:
         now = self._clock()
-        pids = sorted([int(name) for name in _listed(self._proc) if name.isdecimal() and name.isascii()])
+        pids = sorted([int(name) for name in names(self._proc) if name.isdecimal() and name.isascii()])
         alive = set(pids)
         oldest = now - _RESCAN
         self._empty = {pid: at for pid, at in self._empty.items() if at > oldest and pid in alive}
@@ -176,13 +176,6 @@ class Rate:
             if whole > 0:
                 share = 100.0 * (busy - before[engine][0]) / (whole * max(1, client.capacity.get(engine, 1)))
                 yield engine, min(100.0, share)
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []
 
 
 def _held(count: tuple[int, int], before: tuple[int, int] | None) -> tuple[int, int]:

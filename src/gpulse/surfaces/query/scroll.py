@@ -124,7 +124,7 @@ class DeviceScroll(View):
         self._titled = "noheader" not in forms, "nounit" not in forms and "nounits" not in forms
         self._since = HEADER_EVERY
         self.compares = "v" in groups
-        self._before: dict[str, tuple[float, float, float]] = {}
+        self._before: dict[str, tuple[float, float | None, float | None]] = {}
         keys = {column.key for column in self.columns}
         self.wanted = Wanted({"index", "uuid", *(_HEAT if self.compares else ()), *keys})
 
@@ -169,17 +169,18 @@ class DeviceScroll(View):
 
     def _violations(self, snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
         """Return the share of time at the power cap, and whether heat slowed the GPU, since the last sample."""
-        power, heat = gpu.throttle_time_power_cap, [gpu.get(key) for key in _HEAT]
-        slowed = sum(value for value in heat if isinstance(value, (int, float)))
-        unknown = {"pviol": "-", "tviol": "-"}
-        if power is None:
-            return unknown
-        name = gpu.uuid or gpu_index(gpu)
+        power, told = gpu.throttle_time_power_cap, {"pviol": "-", "tviol": "-"}
+        heat = [value for key in _HEAT if isinstance(value := gpu.get(key), (int, float))]
+        slowed, name = sum(heat) if heat else None, gpu.uuid or gpu_index(gpu)
         before, self._before[name] = self._before.get(name), (snapshot.time, power, slowed)
         if before is None or snapshot.time <= before[0]:
-            return unknown
-        share = min(100.0, max(0.0, 100 * (power - before[1]) / (snapshot.time - before[0])))
-        return {"pviol": f"{share:.0f}", "tviol": str(int(slowed > before[2]))}
+            return told
+        if power is not None and before[1] is not None:
+            share = min(100.0, max(0.0, 100 * (power - before[1]) / (snapshot.time - before[0])))
+            told["pviol"] = f"{share:.0f}"
+        if slowed is not None and before[2] is not None:
+            told["tviol"] = str(int(slowed > before[2]))
+        return told
 
 
 class ProcessScroll(DeviceScroll):

@@ -123,3 +123,19 @@ def test_a_name_cannot_act_on_the_terminal_nor_break_the_line() -> None:
     gpu = Gpu({"index": 0}, processes=(Process({"pid": 4, "name": "\x1b[2Jx\ny", "type": "\x1bC"}),))
     *_, row = ProcessScroll("u").lines(Snapshot(0.0, (gpu,)))
     assert row.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("keys", "texts"),
+    [
+        (("throttle_time_power_cap", "throttle_time_thermal"), ["50", "1"]),
+        (("throttle_time_power_cap",), ["50", "-"]),
+        (("throttle_time_thermal_hardware",), ["-", "1"]),
+        ((), ["-", "-"]),
+    ],
+)
+def test_a_violation_that_is_not_counted_is_a_dash(keys: tuple[str, ...], texts: list[str]) -> None:
+    scroll = DeviceScroll("v")
+    scroll.note(Snapshot(0.0, (Gpu(dict.fromkeys(keys, 1.0)),)))
+    *_, row = scroll.lines(Snapshot(2.0, (Gpu(dict.fromkeys(keys, 2.0)),)))
+    assert row.split() == ["-", *texts]
