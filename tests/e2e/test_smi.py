@@ -230,6 +230,9 @@ def test_pmon_counts_the_processes_of_each_gpu(lab: Lab) -> None:
         ("topo -p2p x", 2, "Invalid p2p capability index specified at the command-line\n"),
         ("topo -p", 2, "Path command line flag must be used in conjection with the -i argument"
          " which must be two GPU identifiers.\n\n"),
+        (f"topo -c {'9' * 5000}", 0, f"The GPUs that have an affinity with CPU {'9' * 5000} are:\n\n\n"),
+        (f"encodersessions -l {'9' * 5000}", 2, "Provided [-l(sec) | --loop(sec)=] value is incorrect."
+         " Loop frequency must be between 1 and 10.\n\n"),
         ("-B", 0, "No excluded devices found.\n"),
         ("vgpu -q", 0, "No supported devices in vGPU mode\n"),
         ("-i 0,1 --query-gpu=index --format=csv", 0, "index\n0\n"),

@@ -153,7 +153,7 @@ def _instance_named(gpus: Sequence[Gpu], word: str) -> tuple[int, str]:
 
 def _positions(gpus: Sequence[Gpu], word: str) -> list[int]:
     first, dash, last = word.partition("-")
-    if first.isdecimal() and (not dash or last.isdecimal()):
+    if first.isdecimal() and (not dash or last.isdecimal()) and len(word) < _LONGEST:
         low, high = int(first), int(last if dash else first)
         found = [position for position, gpu in enumerate(gpus) if gpu.index is not None and low <= gpu.index <= high]
         if found and len(found) == high - low + 1:
@@ -176,6 +176,7 @@ def is_called(gpu: Gpu, word: str, least: int = 1) -> bool:
 
 
 _DIGITS = "0123456789"
+_LONGEST = 40  # characters of numbers; int() refuses thousands of digits with an exception
 _HIP = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")  # the first one that is set is used
 
 
@@ -344,7 +345,7 @@ def _number(entry: str) -> int | None:
     text = entry.lstrip()
     sign, text = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
     digits = text[: len(text) - len(text.lstrip(_DIGITS))]
-    return int(sign + digits[:20]) if digits else None  # longer numbers are no indices, and int() limits the length
+    return int(sign + digits[:_LONGEST]) if digits else None  # longer numbers are no indices
 
 
 def _with_uuid(gpus: Iterable[Gpu], entry: str, prefix: str) -> Gpu | None:

@@ -98,7 +98,8 @@ class TestChoosing:
         assert choose_gpus(_machine(), words, {}) == positions
 
     @pytest.mark.parametrize(
-        "word", ["4", "0-4", "3-1", "2-1", "-1", "", "GPU-", "GPU-ffff", "dead:beef", "4d:00.0", "x", "1-", "1-x"]
+        "word",
+        ["4", "0-4", "3-1", "2-1", "-1", "", "GPU-", "GPU-ffff", "dead:beef", "4d:00.0", "x", "1-", "1-x", "9" * 5000],
     )
     def test_a_gpu_that_is_not_there_is_an_error_and_never_silence(self, word: str) -> None:
         with pytest.raises(UnknownGpu, match="0, 1, 2, 3"):

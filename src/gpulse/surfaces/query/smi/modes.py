@@ -125,7 +125,7 @@ def _sessions(gpu: Gpu) -> list[str]:
 
 
 def _seconds(text: str) -> float:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 10):
+    if not (text.isascii() and text.isdecimal() and len(text) < 3 and 1 <= int(text) <= 10):
         wrong = "Provided [-l(sec) | --loop(sec)=] value is incorrect. Loop frequency must be between 1 and 10.\n"
         raise SmiExit(wrong, INVALID)
     return float(text)

@@ -79,7 +79,7 @@ class Topology(View):
         return _node(chosen[0], "--gpu-numa-id" in options, "--get-numa-id-of-nearby-mem" in options)
 
     def _nearest(self, gpu: Gpu, level: str) -> list[str]:
-        if not level.isdecimal() or int(level) >= len(_LEVELS):
+        if not level.isdecimal() or len(level) > 1 or int(level) >= len(_LEVELS):
             raise SmiExit(self._options.usage(), INVALID)
         ways, words = _LEVELS[int(level)], _LEVEL_WORDS[int(level)]
         near = [name[3:] for name, way in _ways(gpu).items() if name.startswith("GPU") and way in ways]
@@ -157,11 +157,9 @@ def _node(gpu: Gpu, own: bool, memory: bool) -> list[str]:
 
 def _holds(ranges: str, cpu: str) -> bool:
     """Tell whether 0-15,32-47 holds a CPU."""
-    for part in ranges.split(","):
-        first, _, last = part.partition("-")
-        if cpu.isdecimal() and first.isdecimal() and int(first) <= int(cpu) <= int(last or first):
-            return True
-    return False
+    parts = (part.partition("-") for part in ranges.split(",") if part[:1].isdecimal())
+    spans = [(int(first), int(last or first)) for first, _, last in parts]
+    return cpu.isdecimal() and len(cpu) < 10 and any(low <= int(cpu) <= high for low, high in spans)
 
 
 _CAPABILITIES = (
