@@ -7,17 +7,6 @@ import { numberOf } from "./numbers.ts";
 import { seriesId } from "./series.ts";
 import { label, shortName } from "./words.ts";
 
-const WHOLE: Record<string, string> = {
-  memory_used: "memory_total",
-  memory_free: "memory_total",
-  bar1_used: "bar1_total",
-  clock_sm: "clock_sm_max",
-  clock_graphics: "clock_sm_max",
-  clock_memory: "clock_memory_max",
-  swap_used: "swap_total",
-};
-const LIMIT: Record<string, string> = { power_draw: "power_limit", temperature: "temperature_limit" };
-
 const ADDS_UP = new Set(["B", "B/s", "W", "J"]); // units of which a sum over GPUs means something
 
 function aggregate(kind: "sum" | "mean"): LineSpec {
@@ -81,15 +70,11 @@ function ofReading(found: Metric[], title: string, uuid: string, reading: Readin
 }
 
 /** Return the end of the scale, and the limit where all that tell one agree; a lost GPU tells none. */
-function bounds(metric: Metric, readings: Reading[]): { full?: number; limit?: number } {
-  const most = (key: string | undefined) => (key ? Math.max(...readings.map((reading) => numberOf(reading, key) ?? 0), 0) : 0);
-  const limits = new Set(readings.map((reading) => numberOf(reading, LIMIT[metric.key] ?? "")).filter((limit) => limit !== undefined));
-  const [limit] = limits;
-  const full =
-    metric.symbol === "%" || metric.symbol === "°C"
-      ? 100
-      : most(WHOLE[metric.key]) || (metric.key === "memory_used" && most("memory_total"));
-  return { ...(full ? { full } : {}), ...(limits.size === 1 && limit ? { limit } : {}) };
+function bounds({ symbol, whole, limit: key }: Metric, readings: Reading[]): { full?: number; limit?: number } {
+  const known = (name: string) => readings.map((reading) => numberOf(reading, name)).filter((value) => value !== undefined);
+  const [limit, ...others] = new Set(key ? known(key) : []);
+  const full = symbol === "%" || symbol === "°C" ? 100 : whole ? Math.max(0, ...known(whole)) : 0;
+  return { ...(full ? { full } : {}), ...(limit && !others.length ? { limit } : {}) };
 }
 
 /** Return a GPU's place in the palette: its number, so that its colour stays when others are left out. */

@@ -29,13 +29,14 @@ class Metric:
     `cost`: static values are read once, fast ones with every sample, slow ones every few seconds.
     `low` and `high` are the plausible range: a value outside is dropped. `warn` and `critical` set its color.
     `window` is the time that one value of a rate, share or mean covers; empty for what is read at one moment.
+    `whole` is the key of what it is a part of, `limit` that of what bounds it: charts end at the one and mark the other.
     `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's current name.
     `presets` are words, explained at the end of the catalog, for the surfaces that it belongs to, apart from those that show every metric.
     """
 
     __slots__ = (
-        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "low", "otel", "presets", "short", "smi", "title",
-        "unit", "warn", "window",
+        "cost", "critical", "dcgm", "group", "help", "high", "key", "kind", "limit", "low", "otel", "presets", "short", "smi", "title",
+        "unit", "warn", "whole", "window",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +58,8 @@ class Metric:
         critical: float | None = None,
         window: str = "",
         presets: str = "",
+        whole: str = "",
+        limit: str = "",
     ) -> None:
         self.key = ""
         self.title = title
@@ -75,6 +78,8 @@ class Metric:
         self.critical = critical
         self.window = window
         self.presets = presets
+        self.whole = whole
+        self.limit = limit
 
     def __set_name__(self, owner: type[Reading], name: str) -> None:
         self.key = name

@@ -5,7 +5,7 @@ import { Metrics } from "../../src/machine.ts";
 import { isHeat } from "../../src/heat.ts";
 import { acrossGpus } from "../../src/specs.ts";
 
-const POWER = { key: "power_draw", title: "Power", short: "Power", unit: "watts", symbol: "W", kind: "gauge", group: "power", help: "" } as const;
+const POWER = { key: "power_draw", title: "Power", short: "Power", unit: "watts", symbol: "W", kind: "gauge", group: "power", help: "", limit: "power_limit" } as const;
 const METRICS = new Metrics({ gpu: [POWER, { ...POWER, key: "utilization", symbol: "%" }], host: [], process: [] });
 const gpu = (index: number, limit?: number): Gpu => ({ uuid: `GPU-${index}`, index, state: "ok", ...(limit ? { power_limit: limit } : {}) });
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from .run import Run
 
 _STEPS = 1000  # of a chart's height; a pixel is more
-_TOPS = {"memory_used": "memory_total", "power_draw": "power_limit", "clock_sm": "clock_sm_max"}
 _HOST = (
     ("Host CPU", ("cpu_percent", "iowait")),
     ("Host memory", ("memory_used",)),
@@ -149,7 +148,8 @@ def _gpu_chart(key: str, lines: Sequence[ChartLine], runs: Sequence[Run], more: 
     if not lines or (key[:4] in ("pcie", "nvli") and not any(any(line.trace.highs) for line in lines)):
         return []
     metric = GPU_METRICS[key]
-    tops = [gpu.get(_TOPS[key]) for run in runs for gpu in run.last.gpus] if key in _TOPS else []
+    end = metric.whole or metric.limit
+    tops = [gpu.get(end) for run in runs for gpu in run.last.gpus] if end else []
     top = max((value for value in tops if isinstance(value, (int, float))), default=None)
     return [ReportChart(f"{metric.title}{more}", metric.unit.symbol, lines, top, metric.help)]
 

@@ -61,8 +61,7 @@ class Chart:
     def _top(self) -> float:
         if self.metric.unit is PERCENT or self.metric.unit is CELSIUS:
             return max(100.0, 0.0 if self.highest != self.highest else self.highest)
-        limit = {"power_draw": "power_limit", "memory_used": "memory_total"}.get(self.metric.key)
-        if limit is not None:
+        if limit := self.metric.whole or self.metric.limit:
             known = [value for value in (gpu.get(limit) for gpu in self.gpus) if isinstance(value, (int, float))]
             if known:
                 return max(max(known), 0.0 if self.highest != self.highest else self.highest)
