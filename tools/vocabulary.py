@@ -11,8 +11,6 @@ from gpulse.present import cells, concerns, words
 def vocabulary(made: str) -> str:
     """Return web/src/vocabulary.ts."""
     tables = {
-        "STATES": ("states of a GPU that show no values", words.STATES),
-        "THROTTLE": ("reasons for which a GPU is throttled", cells.THROTTLE),
         "GAPS": ("why a value is missing", words.PAGE_GAPS),
         "SEVERITIES": ("how bad a problem is", words.SEVERITIES),
         "HOST_STATES": (
@@ -29,10 +27,6 @@ def vocabulary(made: str) -> str:
             *rows,
             "};",
         ]
-    alarms = json.dumps(sorted(cells.ALARMS))
-    lines.append(f"/** Reasons that are faults. */\nexport const ALARMS = new Set({alarms});")
-    lines.append(
-        f"/** Bytes below which memory that nobody owns is not told. */\nexport const UNATTRIBUTED = {words.UNATTRIBUTED};"
-    )
+    lines.append(f"/** °C below its limit at which a GPU counts as hot. */\nexport const HEADROOM = {cells.HEADROOM};")
     lines.append(f"/** Seconds of GPU time from which a loss is told. */\nexport const WORTH = {concerns.WORTH:g};")
     return "\n".join([*lines, ""])

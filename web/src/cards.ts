@@ -2,13 +2,13 @@
 
 import type { Gpu } from "./contract.ts";
 import { Meter, h, setClass, setShown, setText } from "./elements.ts";
-import { MISSING, numberOf, numberText, ofText, severity } from "./numbers.ts";
+import { MISSING, drawText, numberOf, ofText, quantityText, severity } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { seriesId } from "./series.ts";
 import { Sparkline } from "./sparkline.ts";
 import { gpuTitle, place } from "./specs.ts";
 import { GAPS } from "./vocabulary.ts";
-import { label, remarks, shortName, silence, who } from "./words.ts";
+import { label, shortName, silence, who } from "./words.ts";
 import { gpuWord } from "./address.ts";
 
 const SHARES = ["sm_active", "tensor_active", "dram_active"] as const;
@@ -93,16 +93,17 @@ export class Card {
   update(): void {
     const gpu = this.page.machine.gpu(this.uuid);
     if (!gpu) return;
-    const { machine, metrics } = this.page;
-    const quiet = silence(gpu, machine.now());
+    const { metrics } = this.page;
+    const quiet = silence(gpu);
     setText(this.state, quiet);
+    setClass(this.state, `state ${gpu.silence?.[1] ?? ""}`);
     setShown(this.state, quiet !== "");
     setShown(this.name, quiet === "");
     setText(this.name, shortName(gpu));
     setClass(this.element, quiet ? `card ${gpu.state}` : "card");
     const percent = (gauge: Gauge, key: string) => {
       const value = numberOf(gpu, key);
-      gauge.set(value === undefined ? MISSING : value.toFixed(0) + " %", value, "calm", value === undefined ? this.why(gpu, key) : "");
+      gauge.set(quantityText("%", value), value, "calm", value === undefined ? this.why(gpu, key) : "");
     };
     percent(this.util, "utilization");
     for (const [key, gauge] of this.shares) {
@@ -113,11 +114,10 @@ export class Card {
     const share = numberOf(gpu, "memory_percent") ?? (used !== undefined && total ? (100 * used) / total : undefined);
     this.memory.set(ofText(used, total), share, severity(metrics.of("memory_percent"), gpu), this.why(gpu, "memory_used"));
     const [draw, limit] = [numberOf(gpu, "power_draw"), numberOf(gpu, "power_limit")];
-    const watts = draw === undefined ? MISSING : limit ? `${draw.toFixed(0)}/${limit.toFixed(0)} W` : `${draw.toFixed(0)} W`;
-    this.power.set(watts, draw !== undefined && limit ? (100 * draw) / limit : undefined, "calm", this.why(gpu, "power_draw"));
+    this.power.set(drawText(draw, limit), draw !== undefined && limit ? (100 * draw) / limit : undefined, "calm", this.why(gpu, "power_draw"));
     const heat = numberOf(gpu, "temperature");
     this.heat.set(
-      heat === undefined ? MISSING : numberText(metrics.of("temperature"), heat),
+      quantityText("°C", heat),
       heat,
       severity(metrics.of("temperature"), gpu),
       this.why(gpu, "temperature"),
@@ -132,15 +132,15 @@ export class Card {
   }
 
   private foot(gpu: Gpu): void {
-    const said = remarks(gpu);
+    const said = gpu.notes ?? [];
     const key = JSON.stringify(said);
     if (this.notes.dataset["key"] !== key) {
       this.notes.dataset["key"] = key;
-      this.notes.replaceChildren(...said.map((remark) => h("span", { class: `chip ${remark.level}` }, remark.text)));
+      this.notes.replaceChildren(...said.map(([text, style]) => h("span", { class: `chip ${style}` }, text)));
     }
     const found = this.page.machine.verdicts.find((verdict) => verdict.uuid === this.uuid);
     const short = found?.short ?? ""; // the whole sentence stands among the problems
-    setText(this.finding, said.some((remark) => remark.text.includes(short)) ? "" : short);
+    setText(this.finding, said.some(([text]) => text.includes(short)) ? "" : short);
     setClass(this.finding, `finding ${found?.level ?? "label"}`);
     this.finding.title = found ? [found.text, ...(found.evidence ?? [])].join("\n") : "";
     setText(this.user, who(this.page.machine.processesOf(this.uuid)) || (gpu.state === "ok" && !gpu.held_for ? "free" : ""));

@@ -16,6 +16,9 @@ export interface Metric {
   high?: number | null;
   warn?: number | null;
   critical?: number | null;
+  /** Key of what it is a part of, and of what bounds it. */
+  whole?: string | null;
+  limit?: string | null;
 }
 
 export interface Catalog {
@@ -43,9 +46,12 @@ export interface Gpu extends Reading {
   index?: number;
   name?: string;
   state: State;
-  since?: number;
   processes?: Process[];
   instances?: Gpu[];
+  /** Why it shows no values, and the style of that text. */
+  silence?: [string, string];
+  /** What its values do not say, in the words of the terminal: texts with their styles. */
+  notes?: [string, string][];
 }
 
 /** A model server; `key` names its series, `pieces` are its line in words, each with a style. */
@@ -169,7 +175,6 @@ export interface Sample {
   gpus: Gpu[];
   host?: Reading;
   serving?: Server[];
-  gaps?: Record<string, Record<string, string>>;
 }
 
 export interface ProcessesMessage {

@@ -5,7 +5,7 @@ import type { Happening } from "./contract.ts";
 import { h, setText, textSize } from "./elements.ts";
 import { heedFingers } from "./gestures.ts";
 import { Marks } from "./marks.ts";
-import { MISSING, axisText, durationText, momentText, numberText, periodText } from "./numbers.ts";
+import { axisText, durationText, momentText, numberText, periodText } from "./numbers.ts";
 import { HEAT_DARK, HEAT_LIGHT } from "./palette.ts";
 import { frameNote, statsOf, type Frame } from "./series.ts";
 import { timeSteps } from "./charts.ts";
@@ -269,7 +269,7 @@ export class HeatMap implements Plotted {
   /** Say what is under the cursor, or which range the values have. */
   private read(time: number | undefined): void {
     const metric = { key: "", symbol: this.spec.symbol };
-    const number = (value: number | null | undefined) => (value === null || value === undefined ? MISSING : numberText(metric, value));
+    const number = (value: number | null | undefined) => numberText(metric, value);
     const step = this.frame.x.length > 1 ? (this.frame.x[1] as number) - (this.frame.x[0] as number) : 0;
     setText(this.clock, time === undefined ? periodText(this.span[0], this.span[1]) : `${momentText(time)}${this.frame.banded && step ? `, mean of ${durationText(step)}` : ""}`);
     setText(this.scale, `0 to ${number(this.top)}`);

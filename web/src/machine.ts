@@ -23,6 +23,7 @@ export const SET_BACK = 60; // seconds; a sample older than the one before by mo
 const LATE = 3; // intervals of silence after which what is shown counts as old
 const EVENTS = 2000;
 const FIRST_JUDGEMENT = 60; // seconds after which a server has judged every GPU
+const TOLD = ["held", "notes", "silence"]; // words that a sample has only where there are any
 const LASTING = new Set(["unsupported", "skipped"]); // gaps that the stream does not repeat
 
 /** A catalog that answers by key. */
@@ -70,7 +71,7 @@ export class Machine {
   server: NonNullable<Snapshot["server"]> = {};
   time = 0; // of what is shown, by the server's clock
   private ahead = -Infinity; // how far the server's clock is ahead of this one, at the least
-  private readonly streamed = new Set<string>(); // keys that have come with the stream
+  private streamed = new Set(TOLD); // keys that come with the stream
   private readonly streamedHost = new Set<string>();
   private readonly processes = new Map<string, Process[]>();
   private readonly stays = new Map<string, Use>();
@@ -122,7 +123,7 @@ export class Machine {
 
   takeSnapshot(snapshot: Snapshot): void {
     const { time } = snapshot;
-    if (snapshot.server?.started !== this.server.started) this.streamed.clear();
+    if (snapshot.server?.started !== this.server.started) this.streamed = new Set(TOLD);
     this.server = snapshot.server ?? {};
     this.driver = snapshot.driver ?? {};
     this.problems = snapshot.problems ?? [];
@@ -138,12 +139,12 @@ export class Machine {
     if (time) this.hear(time);
   }
 
-  /** Take what limits each GPU, as the server has just judged it. */
   /** Take what Monitors say of their runs, by GPU. */
   takeRuns(runs: Record<string, Pick<Verdict, "code" | "runs" | "pids">>): void {
     this.verdicts = this.verdicts.map((verdict) => ({ ...verdict, code: [], runs: [], pids: [], ...runs[verdict.uuid] }));
   }
 
+  /** Take what limits each GPU, as the server has just judged it. */
   takeVerdicts(verdicts: Verdict[]): void {
     this.verdicts = verdicts;
     this.judged = true;
@@ -153,24 +154,22 @@ export class Machine {
     this.hear(sample.time);
     if (sample.time < this.time) return; // a replay of what was missed
     const before = new Map(this.gpus.map((gpu) => [gpu.uuid, gpu]));
-    this.gpus = sample.gpus.map((gpu) => this.renewed(gpu, before.get(gpu.uuid), sample));
+    this.gpus = sample.gpus.map((gpu) => this.renewed(gpu, before.get(gpu.uuid)));
     this.servers = sample.serving ?? [];
     if (sample.host) this.host = { ...this.host, ...absent(this.host, this.streamedHost), ...sample.host };
     for (const key in sample.host) this.streamedHost.add(key);
   }
 
   /** Return a GPU with the values of a sample; those that the stream never brings stay as the snapshot told them. */
-  private renewed(gpu: Gpu, before: Gpu | undefined, sample: Sample): Gpu {
+  private renewed(gpu: Gpu, before: Gpu | undefined): Gpu {
     for (const key in gpu) this.streamed.add(key);
     const renewed: Gpu = { uuid: gpu.uuid, state: "ok" };
     for (const key in before) if (!this.streamed.has(key)) renewed[key] = before[key];
     Object.assign(renewed, gpu);
     const lasting = Object.entries(before?.gaps ?? {}).filter(([key, gap]) => LASTING.has(gap) && !(key in gpu));
-    renewed.gaps = { ...Object.fromEntries(lasting), ...(gpu.gaps ?? sample.gaps?.[gpu.uuid]) };
-    if (renewed.state === "ok") delete renewed.since;
-    else renewed.since = gpu.since ?? (before?.state === renewed.state ? before.since : undefined) ?? sample.time;
+    renewed.gaps = { ...Object.fromEntries(lasting), ...gpu.gaps };
     const parts = new Map((before?.instances ?? []).map((part) => [part.uuid, part]));
-    if (gpu.instances) renewed.instances = gpu.instances.map((part) => this.renewed(part, parts.get(part.uuid), sample));
+    if (gpu.instances) renewed.instances = gpu.instances.map((part) => this.renewed(part, parts.get(part.uuid)));
     return renewed;
   }
 
@@ -197,14 +196,14 @@ export class Machine {
       const known = this.stays.get(key);
       const first = running === undefined ? time : time - running;
       const same = known && first < known.last + 60; // a pid comes back to another process only after long
-      const memory_most = Math.max(numberOf(process, "memory_used") ?? 0, same ? (known.memory_most ?? 0) : 0);
+      const memory = [numberOf(process, "memory_used"), same ? known.memory_most : undefined].filter((one) => typeof one === "number");
       const { name, user, command } = process;
       this.stays.set(key, {
         uuid,
         pid: process.pid ?? 0,
         first: same ? Math.min(known.first, first) : first,
         last: time,
-        memory_most,
+        memory_most: memory.length ? Math.max(...memory) : undefined,
         name,
         user,
         command,

@@ -1,6 +1,7 @@
 // Numbers as the terminal writes them: one value, one text, one severity.
 
 import type { Metric, Reading } from "./contract.ts";
+import { HEADROOM } from "./vocabulary.ts";
 
 export const MISSING = "–";
 const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -69,44 +70,59 @@ function plainText(value: number): string {
   return Math.abs(short) >= 1e-4 ? String(short) : short.toExponential().replace(/-(\d)$/, "-0$1");
 }
 
-/** Write a number with its unit, short: 97 %, 71.2 GiB, 691 W. */
-export function numberText(metric: Pick<Metric, "key" | "symbol">, value: number): string {
-  switch (metric.symbol) {
+/** Write a power: 691 W, 12.3 kW, 4.56 MW. */
+function powerText(watts: number): string {
+  return watts < 9999.5 ? `${fixed(watts, 0)} W` : watts < 999_950 ? `${fixed(watts / 1e3, 1)} kW` : `${fixed(watts / 1e6, 2)} MW`;
+}
+
+/** Write a number in the unit with a symbol, short: 97 %, 71.2 GiB, 691 W; a missing one is a dash. */
+export function quantityText(symbol: string, value: number | null | undefined): string {
+  if (value === null || value === undefined) return MISSING;
+  switch (symbol) {
     case "B":
       return sizeText(value);
     case "B/s":
       return `${sizeText(value)}/s`;
     case "s":
-      return durationText(value);
+      return value > 0 && value < 0.1 ? secondsText(value) : durationText(value);
+    case "W":
+      return powerText(value);
     case "%":
     case "°C":
-    case "W":
     case "MHz":
-      return `${fixed(value, 0)} ${metric.symbol}`;
+      return `${fixed(value, 0)} ${symbol}`;
     case "seconds":
       return secondsText(value);
     case "tok/s":
     case "tok/J":
-      return `${threeDigits(value)} ${metric.symbol}`;
+      return `${threeDigits(value)} ${symbol}`;
     case "J":
       return energyText(value);
     default:
-      return metric.key === "pstate" ? `P${value.toFixed(0)}` : plainText(value);
+      return plainText(value);
   }
+}
+
+/** Write a power, against its limit where there is one: 690/700 W. */
+export function drawText(draw: number | undefined, limit: number | undefined): string {
+  return draw !== undefined && limit ? `${fixed(draw, 0)}/${fixed(limit, 0)} W` : quantityText("W", draw);
+}
+
+/** Write a number of the catalog. */
+export function numberText(metric: Pick<Metric, "key" | "symbol">, value: number | null | undefined): string {
+  return metric.key === "pstate" && typeof value === "number" ? `P${value.toFixed(0)}` : quantityText(metric.symbol, value);
 }
 
 /** Write any value of the catalog; a missing one is a dash. */
 export function valueText(metric: Pick<Metric, "key" | "symbol">, value: unknown): string {
-  if (value === null || value === undefined) return MISSING;
   if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "number") return numberText(metric, value);
+  if (value === null || value === undefined || typeof value === "number") return numberText(metric, value);
   if (Array.isArray(value))
     return value.map((part) => (typeof part === "number" ? plainText(part) : String(part))).join(" ") || "none";
   return String(value);
 }
 
 export type Severity = "calm" | "warn" | "critical";
-const HEADROOM = 8; // °C below its own limit at which a GPU counts as hot
 
 /** Tell how bad a value is; a temperature is judged by the GPU's own limit where it says one. */
 export function severity(metric: Metric, reading: Reading): Severity {

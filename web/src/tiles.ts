@@ -3,10 +3,10 @@
 import { gpuWord } from "./address.ts";
 import type { Gpu } from "./contract.ts";
 import { Meter, h, setClass, setShown, setText } from "./elements.ts";
-import { MISSING, numberOf, numberText, ofText, severity, textOf } from "./numbers.ts";
+import { MISSING, numberOf, numberText, ofText, quantityText, severity, textOf } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { gpuTitle } from "./specs.ts";
-import { label, remarks, silence, who } from "./words.ts";
+import { label, silence, who } from "./words.ts";
 
 export const MANY_GPUS = 16; // from which tiles take the place of cards
 
@@ -38,14 +38,14 @@ export class Tile {
     const { machine, metrics } = this.page;
     const gpu = machine.gpu(this.uuid);
     if (!gpu) return;
-    const quiet = silence(gpu, machine.now());
+    const quiet = silence(gpu);
     const busy = numberOf(gpu, "utilization");
     const [used, total, heat] = [numberOf(gpu, "memory_used"), numberOf(gpu, "memory_total"), numberOf(gpu, "temperature")];
-    const wrong = remarks(gpu).filter((remark) => remark.level !== "label");
+    const wrong = (gpu.notes ?? []).filter(([, style]) => style === "critical" || style === "warn");
     const problem = machine.problems.find((one) => one.uuids.some((uuid) => machine.whole(uuid) === gpu));
-    const level = [problem?.severity, ...wrong.map((remark) => remark.level)].find((one) => one === "critical" || one === "warn") ?? "";
+    const level = [problem?.severity, ...wrong.map(([, style]) => style)].find((one) => one === "critical" || one === "warn") ?? "";
     setClass(this.element, `tile ${quiet ? gpu.state : level}`.trim());
-    setText(this.busy, busy === undefined ? MISSING : `${busy.toFixed(0)} %`);
+    setText(this.busy, quantityText("%", busy));
     this.busyBar.set(busy);
     const work = numberOf(gpu, "sm_active");
     setShown(this.workBar.element, gpu.gaps?.["sm_active"] !== "unsupported");
@@ -54,11 +54,11 @@ export class Tile {
     setText(this.heat, heat === undefined ? "" : numberText(metrics.of("temperature"), heat));
     setClass(this.heat, `heat-value ${severity(metrics.of("temperature"), gpu)}`);
     const owner = who(machine.processesOf(this.uuid));
-    const trouble = wrong.map((remark) => remark.text).join(", ") || problem?.title;
+    const trouble = wrong.map(([text]) => text).join(", ") || problem?.title;
     setText(this.note, quiet || (!this.owned && trouble) || owner || textOf(gpu, "held") || "free");
     const power = numberOf(gpu, "power_draw");
-    const active = work === undefined ? "" : `SM active ${work.toFixed(0)} %`;
-    const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${power.toFixed(0)} W`, owner, quiet || trouble];
+    const active = work === undefined ? "" : `SM active ${quantityText("%", work)}`;
+    const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${quantityText("W", power)}`, owner, quiet || trouble];
     const text = title.filter(Boolean).join("\n");
     if (this.element.title !== text) this.element.title = text;
   }

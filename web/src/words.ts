@@ -1,8 +1,8 @@
-// Words for a GPU as a person reads them: its name, what is wrong with it, who uses it.
+// Words for a GPU as a person reads them: its name, who uses it, where a problem is. What is wrong with it comes from the server as text.
 
 import type { BudgetPart, Gpu, Problem, Process, Reading } from "./contract.ts";
-import { durationText, MISSING, momentText, numberOf, sizeText, textOf } from "./numbers.ts";
-import { ALARMS, GAPS, STATES, THROTTLE, UNATTRIBUTED, WORTH } from "./vocabulary.ts";
+import { MISSING, durationText, momentText, numberOf, quantityText, sizeText, textOf } from "./numbers.ts";
+import { GAPS, WORTH } from "./vocabulary.ts";
 
 const BUSY = 5; // per cent of utilization from which a GPU counts as busy
 const NO_FAULTS = new Set(["xid_last", "xids"]); // pending until the driver reports one
@@ -25,53 +25,8 @@ export function shortName(gpu: Gpu): string {
 }
 
 /** Say why a GPU shows nothing; empty when it is well. */
-export function silence(gpu: Gpu, now: number): string {
-  if (gpu.state === "ok") return "";
-  const since = numberOf(gpu, "since");
-  const lasting = since === undefined || now - since < 1 ? "" : ` for ${durationText(now - since)}`;
-  const fault = numberOf(gpu, "xid_last");
-  return (STATES[gpu.state] ?? gpu.state) + lasting + (fault === undefined ? "" : ` (XID ${fault})`);
-}
-
-export interface Remark {
-  text: string;
-  level: "label" | "warn" | "critical";
-}
-
-/** Say what needs saying beyond the numbers: throttling, errors, memory nobody owns. */
-export function remarks(gpu: Gpu): Remark[] {
-  const found: Remark[] = [];
-  const throttled = throttle(gpu);
-  if (throttled) found.push(throttled);
-  const errors = numberOf(gpu, "ecc_uncorrected");
-  if (errors) found.push({ text: `${errors} memory errors`, level: "critical" });
-  const xid = numberOf(gpu, "xid_last");
-  if (xid !== undefined) found.push({ text: `XID ${xid}`, level: "critical" });
-  const unowned = numberOf(gpu, "memory_unattributed") ?? 0;
-  if (unowned >= UNATTRIBUTED) found.push({ text: `unattributed ${sizeText(unowned)}`, level: "warn" });
-  if (gpu.memory_unified === true) found.push({ text: "unified memory", level: "label" });
-  const held = textOf(gpu, "held"); // the server's words: held for ada until 18:00
-  if (held) found.push({ text: held, level: "label" });
-  return found;
-}
-
-/** Return why the GPU is throttled in words, each reason once. */
-function throttleWords(words: string[]): string {
-  // The general bit is set with either of the particular ones.
-  if (words.includes("hw_thermal_slowdown") || words.includes("hw_power_brake_slowdown"))
-    words = words.filter((word) => word !== "hw_slowdown");
-  return [...new Set(words.map((word) => THROTTLE[word] ?? word))].join(", ");
-}
-
-function throttle(gpu: Gpu): Remark | undefined {
-  const reasons = gpu.throttle_reasons;
-  if (!Array.isArray(reasons)) return undefined;
-  const words = reasons.map(String).filter((word) => word !== "gpu_idle");
-  if (!words.length) return undefined;
-  const text = throttleWords(words);
-  if (!words.some((word) => ALARMS.has(word))) return { text, level: "label" };
-  const clock = numberOf(gpu, "clock_sm");
-  return { text: clock === undefined ? text : `${clock.toFixed(0)} MHz ${text}`, level: "critical" };
+export function silence(gpu: Gpu): string {
+  return gpu.silence?.[0] ?? "";
 }
 
 /** Count the GPUs that are busy. One whose activity nobody measures (MIG without GPM) is neither busy nor idle. */
@@ -84,18 +39,22 @@ export function busyText(gpus: Gpu[]): string {
   return gone ? `${counted}, ${gone} lost or not responding` : counted;
 }
 
-/** Say who uses a GPU, biggest first: "ada python", "noor python 37.0 GiB +1". */
+/** Say who uses a GPU, biggest first, with all processes of a user together: "ada python", "noor python ×2 37.0 GiB +1". */
 export function who(processes: Process[]): string {
-  const held = (process: Process) => numberOf(process, "memory_used");
-  const sorted = [...processes].sort((one, other) => (held(other) ?? 0) - (held(one) ?? 0));
-  const biggest = sorted[0];
-  if (!biggest) return "";
-  const user = textOf(biggest, "user") || String(biggest.pid ?? "");
-  const others = sorted.length > 1 ? ` +${sorted.length - 1}` : "";
-  const memory = held(biggest);
-  return `${user} ${textOf(biggest, "name")}${memory === undefined ? "" : ` ${sizeText(memory)}`}${others}`.trim();
+  const people = new Map<string, Process[]>();
+  for (const process of processes) {
+    const user = textOf(process, "user") || String(process.pid ?? "");
+    people.set(user, [...(people.get(user) ?? []), process]);
+  }
+  const held = (theirs: Process[]) => theirs.reduce((sum, one) => sum + (numberOf(one, "memory_used") ?? 0), 0);
+  const [first] = [...people].sort(([, one], [, other]) => held(other) - held(one));
+  if (!first) return "";
+  const [user, theirs] = first;
+  const biggest = theirs.reduce((one, other) => (held([other]) > held([one]) ? other : one));
+  const known = theirs.some((one) => numberOf(one, "memory_used") !== undefined);
+  const parts = [user, textOf(biggest, "name"), theirs.length > 1 ? `×${theirs.length}` : "", known ? sizeText(held(theirs)) : ""];
+  return [...parts, people.size > 1 ? `+${people.size - 1}` : ""].filter(Boolean).join(" ");
 }
-
 
 /** Say where a problem is: "GPU 3", "GPUs 0-3, 6", "GPU 0 MIG 1", "Machine". */
 export function placeText(problem: Pick<Problem, "gpus">): string {
@@ -129,5 +88,5 @@ export function problemFacts(problem: Problem, now: number): string[] {
 
 /** Say how much of the time a part takes: "waiting for workers ~28 %"; the sign marks an estimate. */
 export function partText(part: BudgetPart): string {
-  return `${part.title} ${part.estimated ? "~" : ""}${(100 * part.share).toFixed(0)} %`;
+  return `${part.title} ${part.estimated ? "~" : ""}${quantityText("%", 100 * part.share)}`;
 }

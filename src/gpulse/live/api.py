@@ -118,8 +118,11 @@ class ApiRequest:
         }
         if hub.idle_interval is not None:
             server["idle_interval"] = hub.idle_interval
-        told = {"alerts": alerts, "verdicts": verdicts, "problems": problems}
-        return wire.compact(to_plain(snapshot) | told | {"time": round(snapshot.time, 3), "server": server})
+        told = {"alerts": alerts, "verdicts": verdicts, "problems": problems, "time": round(snapshot.time, 3)}
+        plain = to_plain(snapshot)
+        pairs = zip(plain["gpus"], snapshot.gpus, strict=True)
+        gpus = [values | wire.words_of(gpu, snapshot.time) for values, gpu in pairs]
+        return wire.compact(plain | told | {"gpus": gpus, "server": server})
 
     def uuids(self) -> set[str]:
         """Return the UUIDs of the GPUs and MIG instances there now."""

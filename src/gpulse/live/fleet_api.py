@@ -17,7 +17,7 @@ from ..remote.settings import Refused
 from ..units import parse_size
 from .api import Question, stretch
 from .parameters import Parameter, Refusal, choice, count, text, timestamp
-from .wire import catalog
+from .wire import catalog, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,6 +209,8 @@ def _host(hub: FleetHub, given: Mapping[str, Any]) -> Any:
     name = clean(host.name)
     problems = [one for one in hub.problems if one["host"] == name]
     plain = FleetSnapshot(hub.latest.time, (host,)).to_plain()["hosts"][0]
+    taken = host.snapshot.time if host.snapshot else hub.latest.time
+    plain["gpus"] = [values | words_of(gpu, taken) for values, gpu in zip(plain["gpus"], host.gpus, strict=True)]
     return {"time": round(hub.latest.time, 3), "host": cleaned(plain), "problems": problems}
 
 

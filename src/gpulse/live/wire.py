@@ -16,7 +16,7 @@ from ..present.alerts import alert_plain
 from ..present.concerns import worded
 from ..present.cost import serving_pieces
 from ..present.events import event_style, event_text
-from ..present.words import hold_note
+from ..present.words import hold_note, remarks, silence
 from ..store.history.columns import SERVING
 from ..value import Value
 
@@ -99,7 +99,7 @@ def sample(snapshot: Snapshot) -> dict[str, Any]:
     """Return the values of a snapshot that can change, without processes."""
     return {
         "time": round(snapshot.time, 3),
-        "gpus": [_gpu(gpu) for gpu in snapshot.gpus],
+        "gpus": [_gpu(gpu) | words_of(gpu, snapshot.time) for gpu in snapshot.gpus],
         "host": _values(snapshot.host, _MOVING_HOST),
     } | ({"serving": [_server(server) for server in snapshot.serving]} if snapshot.serving else {})
 
@@ -158,6 +158,15 @@ def without_commands(snapshot: Snapshot, of: str | None = None) -> Snapshot:
     return snapshot.replace(gpus=tuple(map(bare, snapshot.gpus)))
 
 
+def words_of(gpu: Gpu, now: float) -> dict[str, Any]:
+    """Return what the terminal says of a GPU beside its values, as texts with their styles.
+
+    `silence` is why it shows none, `notes` what they do not say; either is missing where there is nothing to say.
+    """
+    quiet, notes = silence(gpu, now), [[text, style] for text, style, _ in remarks(gpu)]
+    return ({"silence": [*quiet]} if quiet[0] else {}) | ({"notes": notes} if notes else {})
+
+
 def _gpu(gpu: Gpu) -> dict[str, Any]:
     plain = _values(gpu, _MOVING)
     plain["state"] = gpu.state
@@ -205,6 +214,8 @@ def _metric(metric: Metric) -> dict[str, Any]:
         "high": None if metric.high >= _ENDLESS else metric.high,
         "warn": metric.warn,
         "critical": metric.critical,
+        "whole": metric.whole or None,
+        "limit": metric.limit or None,
     }
 
 

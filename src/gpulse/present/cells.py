@@ -30,7 +30,7 @@ THROTTLE = {
 }
 ALARMS = HEAT | BRAKES
 _STYLES = {"info": "label"}  # other severities are styles of their own
-_HEADROOM = 8  # °C below the limit at which a GPU counts as hot
+HEADROOM = 8  # °C below the limit at which a GPU counts as hot
 
 
 def value_text(metric: Metric, value: Value | None, decimal: bool = False) -> str:
@@ -71,7 +71,7 @@ def _heat(gpu: Gpu) -> str:
     if degrees is None:
         return "calm"
     limit = gpu.temperature_limit or Gpu.temperature.critical or 90.0
-    return "critical" if degrees >= limit - 1 else "warn" if degrees >= limit - _HEADROOM else "calm"
+    return "critical" if degrees >= limit - 1 else "warn" if degrees >= limit - HEADROOM else "calm"
 
 
 def throttle_text(gpu: Gpu, worst: bool = False) -> str:
@@ -134,6 +134,7 @@ def xid_remedy(code: float) -> str:
 
 DASH = "–"  # a missing value in documents and tables; `cells.MISSING` is its ASCII form for terminals
 _FIRST_WATT_HOURS = 9999.5  # joules from which an energy is written in Wh: below, the text has at most four digits
+_FIRST_KILOWATTS = 9999.5  # watts; only sums over GPUs reach that
 _DAY = 86_400
 _MINUTE = 59.95  # seconds from which a time is written in minutes: below, it would be rounded to 60.0 s
 
@@ -158,7 +159,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def quantity_text(symbol: str, value: float | None, decimal: bool = False) -> str:
-    """Return a number in the unit with this symbol, short: 97 %, 71.2 GiB (76.4 GB if `decimal`), 691 W; a dash when missing."""
+    """Return a number in the unit with this symbol, short: 97 %, 71.2 GiB (76.4 GB if `decimal`), 691 W, 12.3 kW; a dash when missing."""
     if value is None:
         return DASH
     if symbol in ("B", "B/s"):
@@ -169,6 +170,8 @@ def quantity_text(symbol: str, value: float | None, decimal: bool = False) -> st
         return seconds_text(value)
     if symbol == "J":
         return energy_text(value)
+    if symbol == "W" and value >= _FIRST_KILOWATTS:
+        return f"{value / 1e3:.1f} kW" if value < 999_950 else f"{value / 1e6:.2f} MW"
     if symbol.startswith("tok/"):
         return f"{_three_digits(value)} {symbol}"
     return f"{value if abs(value) > 0.5 else 0:.0f} {symbol}" if symbol else number_text(value)

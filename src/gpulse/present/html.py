@@ -7,7 +7,7 @@ from ..units import size_text
 from .cells import energy_text, rate_text, severity, value_text
 from .text import clean
 from .verdicts import advice, budget_row, budget_text, evidence, line, part_text
-from .words import label, owners, part_of_whole, short_name
+from .words import label, owners, part_of_whole, short_name, silence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def snapshot_html(snapshot: Snapshot) -> str:
     if not snapshot.gpus:
         return _notes(["No GPU was found."], snapshot)
     heads = ("GPU", "Name", "Utilization", "SM", "Tensor", "Memory", "Power", "Temperature", "Used by")
-    rows = [_gpu_row(gpu) for gpu in snapshot.gpus]
+    rows = [_gpu_row(gpu, snapshot.time) for gpu in snapshot.gpus]
     return table(heads, rows) + _notes([], snapshot)
 
 
@@ -121,20 +121,17 @@ def table(heads: Iterable[str], rows: Iterable[str]) -> str:
     return f'<table style="color:inherit;font-variant-numeric:tabular-nums"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
-def _gpu_row(gpu: Gpu) -> str:
-    if gpu.state != "ok":
-        return (
-            cell(escape(label(gpu)))
-            + cell(escape(short_name(gpu)))
-            + cell(escape(gpu.state), color=SEVERITY_COLORS["critical"])
-        )
+def _gpu_row(gpu: Gpu, now: float) -> str:
+    named = cell(escape(label(gpu))) + cell(escape(short_name(gpu)))
+    words, style = silence(gpu, now)
+    if words:
+        return named + cell(escape(words), color=SEVERITY_COLORS.get(style, ""))
     memory = None if not gpu.memory_total or gpu.memory_used is None else 100 * gpu.memory_used / gpu.memory_total
     heat = severity(Gpu.temperature, gpu)
     users = ", ".join(f"{user} {name}".strip() for user, name, _, _ in owners(gpu.all_processes()))
     return "".join(
         (
-            cell(escape(label(gpu))),
-            cell(escape(short_name(gpu))),
+            named,
             cell(_share(gpu.utilization), gpu.utilization, _BUSY),
             cell(_share(gpu.sm_active), gpu.sm_active, _BUSY),
             cell(_share(gpu.tensor_active), gpu.tensor_active, _BUSY),

@@ -39,3 +39,20 @@ def test_a_stream_has_no_traces() -> None:
     gpu = Gpu({"uuid": "GPU-a", "power_draw": 300.0, "power_trace": (299, 301), "utilization_trace": (50,)})
     (plain,) = wire.sample(Snapshot(1.0, (gpu,)))["gpus"]
     assert plain == {"uuid": "GPU-a", "power_draw": 300.0, "state": "ok"}
+
+
+def test_a_gpu_has_the_words_of_the_terminal() -> None:
+    gpus = (
+        Gpu({"clock_sm": 1155.0, "throttle_reasons": ("hw_slowdown", "hw_thermal_slowdown"), "utilization": 90.0}),
+        Gpu({"xid_last": 13.0, "utilization": 90.0, "pcie_width": 4, "pcie_width_max": 16}),
+        Gpu({"xid_last": 79.0}, state="lost", since=90.0),
+        Gpu({}, gaps=dict.fromkeys(("utilization", "memory_used", "temperature"), "denied")),
+        Gpu({"utilization": 5.0}),
+    )
+    snapshot = Snapshot(100.0, gpus)
+    first, second, lost, denied, calm = wire.sample(snapshot)["gpus"]
+    assert first["notes"] == [["1155 MHz too hot", "critical"]]
+    assert second["notes"] == [["XID 13", "warn"], ["PCIe x4 of x16", "warn"]], "an error of a program is no fault"
+    assert lost["silence"] == ["lost for 10s (XID 79)", "critical"]
+    assert denied["silence"] == ["no permission", "warn"]
+    assert not {"notes", "silence"} & set(calm)

@@ -4,13 +4,12 @@ import { Chart, type Plotted } from "../charts.ts";
 import type { Catalog, Gpu } from "../contract.ts";
 import { h, setShown, setText, spread } from "../elements.ts";
 import { Metrics } from "../machine.ts";
-import { MISSING, durationText, momentText, numberOf, numberText, ofText, sizeText, textOf, zoneText } from "../numbers.ts";
+import { MISSING, durationText, momentText, numberOf, ofText, quantityText, textOf, zoneText } from "../numbers.ts";
 import { seriesId } from "../series.ts";
 import { acrossGpus } from "../specs.ts";
 import { SortedTable } from "../tables.ts";
 import { label, shortName, silence, who } from "../words.ts";
 import type { HistoryAnswer, HostAnswer } from "./contract.ts";
-import { powerText } from "./overview.ts";
 import { Asking, ranges, type FleetPage, type FleetView } from "./page.ts";
 import { FleetProblems } from "./problems.ts";
 
@@ -37,20 +36,18 @@ export function host(page: FleetPage): FleetView {
   link.hidden = true;
   const note = h("p", { class: "note", role: "status" });
   const problems = new FleetProblems(page);
-  const share = (gpu: Gpu, key: string) => (numberOf(gpu, key) === undefined ? MISSING : `${(numberOf(gpu, key) as number).toFixed(0)} %`);
   const number = (key: string, title: string, text: (gpu: Gpu) => string) => ({ key, title, number: true, text, rank: (gpu: Gpu) => numberOf(gpu, key) });
-  let time = 0;
   const gpus = new SortedTable<Gpu>(
     "GPUs of this machine",
     [
       number("index", "GPU", label),
       { key: "name", title: "Name", text: shortName },
-      { key: "state", title: "State", text: (gpu) => silence(gpu, time) || gpu.state, level: (gpu) => (gpu.state === "lost" || gpu.state === "timeout" ? "critical" : "") },
-      number("sm_active", "SM", (gpu) => share(gpu, "sm_active")),
-      number("utilization", "Util", (gpu) => share(gpu, "utilization")),
+      { key: "state", title: "State", text: (gpu) => silence(gpu) || gpu.state, level: (gpu) => (gpu.state === "lost" || gpu.state === "timeout" ? "critical" : "") },
+      number("sm_active", "SM", (gpu) => quantityText("%", numberOf(gpu, "sm_active"))),
+      number("utilization", "Util", (gpu) => quantityText("%", numberOf(gpu, "utilization"))),
       number("memory_used", "Memory", (gpu) => ofText(numberOf(gpu, "memory_used"), numberOf(gpu, "memory_total"))),
-      number("power_draw", "Power", (gpu) => powerText(numberOf(gpu, "power_draw"))),
-      number("temperature", "Temperature", (gpu) => (numberOf(gpu, "temperature") === undefined ? MISSING : numberText({ key: "", symbol: "°C" }, numberOf(gpu, "temperature") as number))),
+      number("power_draw", "Power", (gpu) => quantityText("W", numberOf(gpu, "power_draw"))),
+      number("temperature", "Temperature", (gpu) => quantityText("°C", numberOf(gpu, "temperature"))),
       { key: "who", title: "Held by", text: (gpu) => who([...(gpu.processes ?? []), ...(gpu.instances ?? []).flatMap((part) => part.processes ?? [])]) || MISSING },
     ],
     "index",
@@ -64,7 +61,7 @@ export function host(page: FleetPage): FleetView {
       { key: "pid", title: "PID", number: true, text: (row) => String(row.pid ?? MISSING), rank: (row) => row.pid },
       { key: "user", title: "User", text: (row) => row.user || MISSING },
       { key: "job", title: "Job", text: (row) => row.job || MISSING },
-      { key: "memory", title: "Memory", number: true, text: (row) => (row.memory === undefined ? MISSING : sizeText(row.memory)), rank: (row) => row.memory },
+      { key: "memory", title: "Memory", number: true, text: (row) => quantityText("B", row.memory), rank: (row) => row.memory },
       { key: "name", title: "Program", text: (row) => row.name || MISSING },
       { key: "command", title: "Command", wide: true, code: true, text: (row) => row.command },
     ],
@@ -78,7 +75,6 @@ export function host(page: FleetPage): FleetView {
   function show(answer: HostAnswer | undefined): void {
     if (!answer) return;
     last = answer;
-    time = answer.time;
     const { host: found } = answer;
     const age = found.age === null ? "no sample yet" : `sample ${durationText(found.age)} old`;
     setText(state, `${found.state.replace("_", " ")}${found.reason ? `: ${found.reason}` : ""} · ${age} · over ${found.source}${textOf(found.host, "name") ? ` · calls itself ${textOf(found.host, "name")}` : ""}`);

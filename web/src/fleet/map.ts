@@ -6,6 +6,7 @@ import { HEAT_DARK, HEAT_LIGHT } from "../palette.ts";
 import type { FleetPage } from "./page.ts";
 import { HOST_STATES } from "../vocabulary.ts";
 import { DOWN, UNKNOWN } from "./fleet.ts";
+import { quantityText } from "../numbers.ts";
 
 const GAP = 8; // px between machines
 const NAMED = 240; // machines up to which each has its name beside it
@@ -171,7 +172,7 @@ export class FleetMap {
     const value = cells[gpu] ?? UNKNOWN;
     const shown = value === DOWN ? "not responding" : value === UNKNOWN ? "unknown" : `${value} %`;
     const known = cells.filter((one) => one <= 100);
-    const mean = known.length ? `, all ${entry[1]} GPUs ${(known.reduce((one, other) => one + other, 0) / known.length).toFixed(0)} %` : "";
+    const mean = known.length ? `, all ${entry[1]} GPUs ${quantityText("%", known.reduce((one, other) => one + other, 0) / known.length)}` : "";
     setText(this.told, `${entry[0]}: ${state === "o" ? `GPU ${gpu} ${shown}${mean}` : (HOST_STATES[state] ?? state)}`);
   }
 }

@@ -2,7 +2,7 @@
 
 import { HeatMap } from "../heatmap.ts";
 import { h, setShown, setText } from "../elements.ts";
-import { durationText, momentText, ofText, zoneText } from "../numbers.ts";
+import { durationText, MISSING, momentText, ofText, quantityText, zoneText } from "../numbers.ts";
 import type { HeatAnswer } from "./contract.ts";
 import { bytes, UNKNOWN } from "./fleet.ts";
 import { FleetMap } from "./map.ts";
@@ -17,12 +17,6 @@ export function countText(value: number): string {
   return Number.isInteger(value) || value >= 1000 ? value.toFixed(0) : value.toFixed(1);
 }
 
-/** Write a power: 691 W, 12.3 kW, 4.56 MW. */
-export function powerText(watts: number | null | undefined): string {
-  if (watts === null || watts === undefined) return "–";
-  return watts < 10_000 ? `${watts.toFixed(0)} W` : watts < 1e6 ? `${(watts / 1e3).toFixed(1)} kW` : `${(watts / 1e6).toFixed(2)} MW`;
-}
-
 class Step {
   readonly element: HTMLElement;
   private readonly value = h("b", {});
@@ -34,9 +28,9 @@ class Step {
   }
 
   set(value: number | null, whole: number, note = ""): void {
-    setText(this.value, value === null ? "–" : countText(value));
+    setText(this.value, value === null ? MISSING : countText(value));
     const part = value === null || !whole ? 0 : value / whole;
-    setText(this.share, value === null ? "not measured" : `${whole && value !== whole ? `${(100 * part).toFixed(0)} %` : ""}${note}`);
+    setText(this.share, value === null ? "not measured" : `${whole && value !== whole ? quantityText("%", 100 * part) : ""}${note}`);
     this.bar.style.width = `${Math.min(100, 100 * part)}%`;
   }
 }
@@ -66,7 +60,7 @@ class FunnelBar {
     const well = [...states].filter((state) => state === "o").length;
     const machines = well === hosts.length ? `${hosts.length} machine${hosts.length === 1 ? "" : "s"}` : `${well} of ${hosts.length} machines answer`;
     const memory = funnel.memory_total ? `memory ${ofText(funnel.memory_used, funnel.memory_total)}` : "";
-    setText(this.facts, [machines, `power ${powerText(funnel.power)}`, memory].filter(Boolean).join(" · "));
+    setText(this.facts, [machines, `power ${quantityText("W", funnel.power)}`, memory].filter(Boolean).join(" · "));
   }
 }
 

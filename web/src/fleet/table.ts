@@ -1,9 +1,8 @@
 // Tables of any length: the server filters, sorts and cuts; only the rows in sight are in the page.
 
 import { h, setClass, setShown, setText } from "../elements.ts";
-import { MISSING, durationText, numberText, ofText } from "../numbers.ts";
+import { MISSING, durationText, ofText, quantityText } from "../numbers.ts";
 import type { Row, TableAnswer } from "./contract.ts";
-import { powerText } from "./overview.ts";
 import { Asking, type FleetPage, type FleetView } from "./page.ts";
 
 const HEIGHT = 29; // px of a row
@@ -32,7 +31,7 @@ const percent = (key: string, title: string, help: string): Column => ({
   title,
   help,
   number: true,
-  text: (row) => (number(row, key) === undefined ? MISSING : `${(number(row, key) as number).toFixed(0)} %`),
+  text: (row) => quantityText("%", number(row, key)),
 });
 const plain = (key: string, title: string): Column => ({ key, title, text: (row) => word(row, key) });
 const count = (key: string, title: string, help = ""): Column => ({ key, title, help, number: true, text: (row) => word(row, key) });
@@ -42,7 +41,7 @@ const names = (key: string, title: string): Column => ({ key, title, text: (row)
 const EFFECTIVE = percent("effective", "SM", "Mean SM activity of the GPUs that measure it.");
 const ACTIVE = percent("active", "Util", "Mean utilization: some kernel or copy ran.");
 const MEMORY: Column = { key: "memory_used", title: "Memory", number: true, text: (row) => ofText(number(row, "memory_used"), number(row, "memory_total")) };
-const POWER: Column = { key: "power", title: "Power", number: true, text: (row) => powerText(number(row, "power")) };
+const POWER: Column = { key: "power", title: "Power", number: true, text: (row) => quantityText("W", number(row, "power")) };
 const BAD = new Set(["unreachable", "denied", "failed", "lost", "timeout"]);
 const STATE: Column = {
   key: "state",
@@ -67,7 +66,7 @@ const COLUMNS: Record<string, Column[]> = {
     count("allocated", "Allocated", "GPUs that a program holds."),
     count("free", "Free", "Whole GPUs without a process."),
     names("users", "Users"),
-    { key: "age", title: "Age", help: "Time since the newest sample.", number: true, text: (row) => (number(row, "age") === undefined ? MISSING : durationText(number(row, "age") as number)) },
+    { key: "age", title: "Age", help: "Time since the newest sample.", number: true, text: (row) => quantityText("s", number(row, "age")) },
   ],
   gpu: [
     machine("host"),
@@ -78,7 +77,7 @@ const COLUMNS: Record<string, Column[]> = {
     ACTIVE,
     MEMORY,
     POWER,
-    { key: "temperature", title: "Temperature", number: true, text: (row) => (number(row, "temperature") === undefined ? MISSING : numberText({ key: "", symbol: "°C" }, number(row, "temperature") as number)) },
+    { key: "temperature", title: "Temperature", number: true, text: (row) => quantityText("°C", number(row, "temperature")) },
     names("users", "Users"),
     names("jobs", "Jobs"),
   ],

@@ -1,7 +1,7 @@
 // Usage: GPU hours, idle share, energy and cost by user, job, host and day.
 
 import { h, setText } from "../elements.ts";
-import { energyText, momentText, periodText, zoneText } from "../numbers.ts";
+import { energyText, momentText, periodText, quantityText, zoneText } from "../numbers.ts";
 import { numberColumn, SortedTable, type ColumnSpec } from "../tables.ts";
 import type { Row, UsageAnswer } from "./contract.ts";
 import { Asking, ranges, type FleetPage, type FleetView } from "./page.ts";
@@ -24,7 +24,7 @@ function columnsOf(by: string, priced: boolean, currency: string): ColumnSpec<Ro
     { key: "name", title: GROUPS.find(([one]) => one === by)?.[1] ?? "", text: (row) => String(row["name"] ?? "") || `(no ${by})` },
     number("gpu_hours", "GPU hours", whole ? "Hours of all GPUs, including free ones." : "A GPU that several hold is shared evenly.", hours),
     ...(whole ? [number("held_hours", "Held hours", "Hours in which a program held the GPU, as far as owners are known.", hours)] : []),
-    number("idle_share", "Idle", "Share of these hours in which nothing ran: 100 % less mean utilization.", (value) => `${value.toFixed(0)} %`),
+    number("idle_share", "Idle", "Share of these hours in which nothing ran: 100 % less mean utilization.", (value) => quantityText("%", value)),
     number("energy", "Energy", "From the power of each sample.", energyText),
     ...(priced
       ? [number("cost", `Cost${unit}`, "GPU hours and energy at the prices of the settings.", money), number("idle_cost", `Idle cost${unit}`, "The part of the price of GPU hours that was idle.", money)]

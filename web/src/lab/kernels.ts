@@ -3,7 +3,7 @@
 import type { Gpu } from "../contract.ts";
 import { h, setShown, setText } from "../elements.ts";
 import type { Machine } from "../machine.ts";
-import { MISSING, durationText, sizeText } from "../numbers.ts";
+import { MISSING, durationText, quantityText, sizeText } from "../numbers.ts";
 import type { View } from "../page.ts";
 import { label, placeText } from "../words.ts";
 import type { Board } from "./board.ts";
@@ -175,14 +175,13 @@ function facts(machine: Machine, row: KernelRow, unknown: boolean): HTMLElement[
   const share = meanShare(row);
   const on = row.gpus.length ? (row.gpus.length === 1 ? gpusText(machine, row) : `${row.gpus.length} GPUs`) : unknown ? "GPUs unknown" : "no GPU";
   const state = row.idle_since === null ? row.state : `idle for ${durationText(Math.max(0, machine.now() - row.idle_since))}`;
-  const held = row.gpus.length ? (memory === undefined ? MISSING : sizeText(memory)) : unknown ? MISSING : "0";
-  const host = typeof row.host_memory === "number" ? sizeText(row.host_memory) : MISSING;
-  const cpu = typeof row.cpu_percent === "number" ? `${row.cpu_percent.toFixed(0)} %` : MISSING;
+  const held = row.gpus.length ? quantityText("B", memory) : unknown ? MISSING : "0";
+  const [host, cpu] = [quantityText("B", row.host_memory), quantityText("%", row.cpu_percent)];
   const children = row.children ? `, with ${row.children} child ${row.children === 1 ? "process" : "processes"}` : "";
   return [
     h("span", { class: "fact", title: gpusText(machine, row) }, h("b", {}, on)),
     fact("GPU memory", held, "Memory of the kernel and its child processes over all its GPUs"),
-    fact("SM", share === undefined ? MISSING : `${share.toFixed(0)} %`, "Share of time in which its GPU kernels ran, mean over its GPUs"),
+    fact("SM", quantityText("%", share), "Share of time in which its GPU kernels ran, mean over its GPUs"),
     fact("Host memory", host, `Resident memory of the kernel${children}`),
     fact("CPU", cpu, `In per cent of one core, of the kernel${children}`),
     h("span", { class: `fact state ${row.idle_since === null ? "" : "idle"}` }, h("b", {}, state)),
@@ -190,8 +189,8 @@ function facts(machine: Machine, row: KernelRow, unknown: boolean): HTMLElement[
 }
 
 function useElement(machine: Machine, use: KernelUse): HTMLElement {
-  const memory = use.memory_used === null ? MISSING : sizeText(use.memory_used);
-  const share = use.sm_utilization === null ? MISSING : `${Math.min(100, use.sm_utilization).toFixed(0)} %`;
+  const memory = quantityText("B", use.memory_used);
+  const share = quantityText("%", use.sm_utilization === null ? null : Math.min(100, use.sm_utilization));
   const pids = use.pids.length === 1 ? `PID ${use.pids[0]}` : `${use.pids.length} processes`;
   return h("div", { class: "use", title: `Processes ${use.pids.join(", ")}` }, h("b", {}, placeText({ gpus: [placeOf(machine, use.uuid)] })), h("span", {}, memory), h("span", {}, `SM ${share}`), h("span", { class: "faint" }, pids));
 }

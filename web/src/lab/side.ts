@@ -3,7 +3,7 @@
 import { Card, CARD_METRICS } from "../cards.ts";
 import type { Gpu } from "../contract.ts";
 import { h, setText } from "../elements.ts";
-import { MISSING, numberOf, ofText } from "../numbers.ts";
+import { numberOf, ofText, quantityText } from "../numbers.ts";
 import type { View } from "../page.ts";
 import { Problems } from "../problems.ts";
 import { Tile } from "../tiles.ts";
@@ -92,7 +92,5 @@ function summaryText(board: Board): string {
     const known = gpus.map((gpu) => numberOf(gpu, key)).filter((value) => value !== undefined);
     return known.length ? known.reduce((one, other) => one + other, 0) : undefined;
   };
-  const watts = sum("power_draw");
-  const power = watts === undefined ? MISSING : watts >= 10_000 ? `${(watts / 1000).toFixed(1)} kW` : `${watts.toFixed(0)} W`;
-  return `${gpus.length} ${gpus.length === 1 ? "GPU" : "GPUs"} · ${ofText(sum("memory_used"), sum("memory_total"))} · ${power}`;
+  return `${gpus.length} ${gpus.length === 1 ? "GPU" : "GPUs"} · ${ofText(sum("memory_used"), sum("memory_total"))} · ${quantityText("W", sum("power_draw"))}`;
 }

@@ -2,7 +2,7 @@
 
 import { h, setShown, setText } from "../elements.ts";
 import type { Machine } from "../machine.ts";
-import { MISSING, numberOf, sizeText } from "../numbers.ts";
+import { MISSING, numberOf, quantityText, sizeText } from "../numbers.ts";
 import { label } from "../words.ts";
 import type { KernelRow } from "./kernels.ts";
 import type { Session, Watcher } from "./session.ts";
@@ -61,14 +61,14 @@ export class StatusItem implements Watcher {
 function useTexts(machine: Machine, { name, gpus: uses }: KernelRow): { short: string; long: string } {
   if (!uses.length) return { short: "No GPU in use", long: `${name} uses no GPU.` };
   const gpus = [...new Set(uses.map((use) => machine.whole(use.uuid)))];
-  const busy = percentText(mean(gpus.map((gpu) => numberOf(gpu, "utilization"))));
+  const busy = quantityText("%", mean(gpus.map((gpu) => numberOf(gpu, "utilization"))));
   const own = uses.map((use) => use.memory_used).filter((size) => size !== null);
   const held = own.length ? sizeText(own.reduce((one, other) => one + other, 0)) : MISSING;
   const which = gpus.length > 1 ? `${gpus.length} GPUs` : `GPU ${gpus[0] ? label(gpus[0]) : "?"}`;
   const lines = uses.map((use) => {
     const gpu = machine.whole(use.uuid);
-    const memory = use.memory_used === null ? MISSING : sizeText(use.memory_used);
-    return `GPU ${gpu ? label(gpu) : use.uuid.slice(0, 12)}: ${percentText(numberOf(gpu, "utilization"))}, ${memory}`;
+    const memory = quantityText("B", use.memory_used);
+    return `GPU ${gpu ? label(gpu) : use.uuid.slice(0, 12)}: ${quantityText("%", numberOf(gpu, "utilization"))}, ${memory}`;
   });
   const hidden = lines.length > MOST_LINES ? [`and ${lines.splice(MOST_LINES).length} more`] : [];
   const first = `${name} on ${which}: ${gpus.length > 1 ? "mean " : ""}utilization ${busy} by all processes, ${held} held by this kernel`;
@@ -79,5 +79,3 @@ function mean(values: (number | undefined)[]): number | undefined {
   const known = values.filter((value) => value !== undefined);
   return known.length ? known.reduce((one, other) => one + other, 0) / known.length : undefined;
 }
-
-const percentText = (value: number | undefined) => (value === undefined ? MISSING : `${value.toFixed(0)} %`);

@@ -2,7 +2,7 @@
 
 import type { Gpu, Process } from "../contract.ts";
 import { Meter, h, setClass, setShown, setText } from "../elements.ts";
-import { MISSING, numberOf, ofText, severity, sizeText, textOf } from "../numbers.ts";
+import { MISSING, numberOf, ofText, quantityText, severity, sizeText, textOf } from "../numbers.ts";
 import type { Page } from "../page.ts";
 import { GAPS } from "../vocabulary.ts";
 import { label } from "../words.ts";
@@ -71,7 +71,7 @@ class InstanceCard {
     for (const [key, row] of this.shares) {
       const value = numberOf(part, key);
       setShown(row.element, value !== undefined);
-      row.set(value === undefined ? MISSING : `${value.toFixed(0)} %`, value);
+      row.set(quantityText("%", value), value);
     }
     const why = missingActivity(part);
     setText(this.why, why);

@@ -44,7 +44,7 @@ export function linkTable(page: Page, keys: string[], pcie: boolean): SortedTabl
     title: page.metrics.of(key).title,
     help: page.metrics.of(key).help,
     number: true,
-    text: (gpu) => (numberOf(gpu, key) === undefined ? MISSING : numberText(page.metrics.of(key), numberOf(gpu, key) as number)),
+    text: (gpu) => numberText(page.metrics.of(key), numberOf(gpu, key)),
     rank: (gpu) => numberOf(gpu, key),
   });
   const link: ColumnSpec<Gpu> = {
@@ -100,7 +100,7 @@ function portTable(page: Page): SortedTable<Port> {
     title: page.metrics.of(`host.${metric}`).title,
     help: page.metrics.of(`host.${metric}`).help,
     number: true,
-    text: (port) => (port[key] === undefined ? MISSING : numberText(page.metrics.of(`host.${metric}`), port[key])),
+    text: (port) => numberText(page.metrics.of(`host.${metric}`), port[key]),
     rank: (port) => port[key],
   });
   const columns: ColumnSpec<Port>[] = [

@@ -3,6 +3,7 @@
 import type { Monitor } from "../api.ts";
 import { h, setShown } from "../elements.ts";
 import type { Page } from "../page.ts";
+import { quantityText } from "../numbers.ts";
 
 const EVERY = 3000; // ms between two questions
 const STATES: Record<string, string> = {
@@ -41,7 +42,7 @@ export class Monitors {
   private row(one: Monitor): HTMLElement {
     const parts = [`Process ${one.pid}`, one.phase, one.step === null ? "" : `step ${one.step.toLocaleString("en")}`];
     if (one.steps_per_second) parts.push(`${one.steps_per_second.toPrecision(3)} steps/s`);
-    if (one.data_wait) parts.push(`waiting for data ${one.data_wait.toFixed(0)} %`);
+    if (one.data_wait) parts.push(`waiting for data ${quantityText("%", one.data_wait)}`);
     const busy = one.trace !== null && one.trace.state in STATES;
     const button = h("button", { type: "button", disabled: busy, onclick: () => void this.trace(one.pid) }, "Trace 20 steps");
     const told = one.trace === null ? "" : (STATES[one.trace.state] ?? `${one.trace.state === "done" ? "Trace: " : "No trace: "}${one.trace.text}`);

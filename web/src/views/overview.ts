@@ -2,7 +2,7 @@
 
 import { Card, CARD_METRICS } from "../cards.ts";
 import { h, setText, spread } from "../elements.ts";
-import { MISSING, numberOf, ofText, sizeText } from "../numbers.ts";
+import { MISSING, numberOf, ofText, quantityText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { Panel } from "../panel.ts";
 import { Problems } from "../problems.ts";
@@ -73,17 +73,12 @@ function summary(page: Page): [string, string][] {
   const { host } = page.machine;
   const all = (key: string) => gpus.map((gpu) => numberOf(gpu, key)).filter((value) => value !== undefined);
   const sum = (key: string) => (all(key).length ? all(key).reduce((one, other) => one + other, 0) : undefined);
-  const watts = sum("power_draw");
-  const rate = (key: string) => {
-    const value = numberOf(host, key);
-    return value === undefined ? MISSING : `${sizeText(value)}/s`;
-  };
-  const cpu = numberOf(host, "cpu_percent");
+  const rate = (key: string) => quantityText("B/s", numberOf(host, key));
   return [
     ["GPUs busy", busyText(gpus)],
     ["GPU memory", ofText(sum("memory_used"), sum("memory_total"))],
-    ["GPU power", watts === undefined ? MISSING : watts >= 10_000 ? `${(watts / 1000).toFixed(1)} kW` : `${watts.toFixed(0)} W`],
-    ["CPU", cpu === undefined ? MISSING : `${cpu.toFixed(0)} %`],
+    ["GPU power", quantityText("W", sum("power_draw"))],
+    ["CPU", quantityText("%", numberOf(host, "cpu_percent"))],
     ["Memory", ofText(numberOf(host, "memory_used"), numberOf(host, "memory_total"))],
     ["Disk", `${rate("disk_read")} in, ${rate("disk_write")} out`],
     ["Network", `${rate("net_rx")} in, ${rate("net_tx")} out`],

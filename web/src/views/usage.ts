@@ -3,7 +3,7 @@
 import type { UsageAnswer, UsageRow } from "../contract.ts";
 import { stamp, type Table } from "../download.ts";
 import { h, setText } from "../elements.ts";
-import { MISSING, durationText, energyText, momentText, periodText, sizeText, zoneText } from "../numbers.ts";
+import { MISSING, durationText, energyText, momentText, periodText, quantityText, sizeText, zoneText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { StackedChart, type Band } from "../stacked.ts";
 import { numberColumn, SortedTable, type ColumnSpec } from "../tables.ts";
@@ -100,9 +100,7 @@ export function usage(page: Page): View {
   select.addEventListener("change", () => page.go({ by: select.value, sort: "" }));
   const note = h("span", { class: "faint", role: "status" });
   const held = new StackedChart(page.look, h("span", {}, "GPUs in use"), (value) => (value >= 10 ? value.toFixed(0) : String(+value.toFixed(1))));
-  const power = new StackedChart(page.look, h("span", {}, "Power"), (value) =>
-    value >= 10_000 ? `${(value / 1000).toFixed(1)} kW` : `${value.toFixed(0)} W`,
-  );
+  const power = new StackedChart(page.look, h("span", {}, "Power"), (value) => quantityText("W", value));
   const legend = h("ul", { class: "stack-legend" });
   const question = new Question(page, async (from, to) => page.api.usage({ by, gpus: chosenGpus(page), from, to, points: POINTS }), show);
   let answer: UsageAnswer | undefined;

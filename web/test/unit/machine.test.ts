@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Snapshot } from "../../src/contract.ts";
+import type { Gpu, Snapshot } from "../../src/contract.ts";
 import { Machine } from "../../src/machine.ts";
-import { remarks, silence, who } from "../../src/words.ts";
+import { silence, who } from "../../src/words.ts";
 
 const TIME = 1_700_000_000;
 const snapshot = (time = TIME): Snapshot => ({
@@ -62,15 +62,17 @@ test("silence makes numbers late, whatever the clocks say", () => {
   assert.ok(Math.abs(one.age() - 5) < 0.1);
 });
 
-test("a GPU that is lost is told as lost, since when", () => {
+test("the server's words for a GPU hold until the next sample", () => {
   const { one } = machine();
-  one.takeSample({ time: TIME + 1, gpus: [{ uuid: "GPU-a", state: "lost" }] });
-  one.takeSample({ time: TIME + 9, gpus: [{ uuid: "GPU-a", state: "lost", xid_last: 79 }] });
-  const gpu = one.gpu("GPU-a");
-  assert.ok(gpu);
-  assert.equal(silence(gpu, TIME + 11), "lost for 10s (XID 79)");
-  one.takeSample({ time: TIME + 12, gpus: [{ uuid: "GPU-a", state: "ok" }] });
-  assert.equal(silence(one.gpu("GPU-a") ?? gpu, TIME + 12), "");
+  const take = (time: number, more: Partial<Gpu>) => {
+    one.takeSample({ time: TIME + time, gpus: [{ uuid: "GPU-a", state: "ok", ...more }] });
+    return one.gpu("GPU-a") as Gpu;
+  };
+  one.takeSnapshot({ time: TIME, host: {}, gpus: [{ uuid: "GPU-a", state: "ok", notes: [["too hot", "critical"]] }] });
+  assert.deepEqual(one.gpu("GPU-a")?.notes, [["too hot", "critical"]]);
+  assert.equal(take(1, {}).notes, undefined, "not even those of the snapshot, which the stream has not told yet");
+  assert.equal(silence(take(9, { state: "lost", silence: ["lost for 8s (XID 79)", "critical"] })), "lost for 8s (XID 79)");
+  assert.equal(silence(take(12, {})), "");
 });
 
 test("alerts that fire and clear are events, each once", () => {
@@ -96,11 +98,21 @@ test("processes keep their place in time after they have gone", () => {
   assert.deepEqual([use?.pid, use?.first, use?.last], [5, TIME - 100, TIME]);
 });
 
-test("remarks tell alarm from habit", () => {
-  assert.deepEqual(remarks({ uuid: "", state: "ok", throttle_reasons: ["gpu_idle"] }), []);
-  assert.deepEqual(remarks({ uuid: "", state: "ok", throttle_reasons: ["sw_power_cap"] }), [{ text: "power cap", level: "label" }]);
-  const hot = { uuid: "", state: "ok" as const, clock_sm: 1155, throttle_reasons: ["hw_slowdown", "hw_thermal_slowdown"] };
-  assert.deepEqual(remarks(hot), [{ text: "1155 MHz too hot", level: "critical" }]);
+test("the peak of a process whose memory is not told is unknown, not zero", () => {
+  const { one } = machine();
+  const take = (time: number, memory?: number) =>
+    one.takeProcesses({ time: TIME + time, gpus: [{ uuid: "GPU-a", processes: [{ pid: 9, ...(memory === undefined ? {} : { memory_used: memory }) }] }] });
+  const peak = () => one.uses("GPU-a").find((use) => use.pid === 9)?.memory_most;
+  take(1);
+  assert.equal(peak(), undefined);
+  take(2, 5);
+  take(3);
+  assert.equal(peak(), 5);
+});
+
+test("processes of one user are told together", () => {
+  const of = (pid: number, user: string, gib: number) => ({ pid, user, name: `run${pid}`, memory_used: gib * 2 ** 30 });
+  assert.equal(who([of(1, "ada", 5), of(2, "noor", 8), of(3, "ada", 7)]), "ada run3 ×2 12.0 GiB +1");
   assert.equal(who([{ pid: 1, user: "noor", name: "python", memory_used: 37 * 2 ** 30 }, { pid: 2 }]), "noor python 37.0 GiB +1");
 });
 

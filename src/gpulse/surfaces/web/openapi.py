@@ -118,6 +118,8 @@ def _reading(thing: str) -> dict[str, Any]:
     if thing != "gpu":
         return reading_schema(served, {})
     more = {"state": {"enum": list(STATES)}, "processes": _typed("[Process]"), "instances": _typed("[Gpu]")}
+    more |= {"silence": _told("[text]", "Why it shows no values, and the style of that text."),
+             "notes": _told("[[text]]", "What its values do not say: texts with their styles.")}  # fmt: skip
     return reading_schema(served, more, ["state"])
 
 
