@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
-PAGE := src/gpulse/surfaces/web/static
-BUILT := $(PAGE) src/gpulse/surfaces/jupyter/labextension src/gpulse/surfaces/notebook/static
+PAGE := src/gpulse/live/static
+BUILT := $(PAGE) src/gpulse/surfaces/jupyter/labextension
 export PYTHONPATH := src:.
 
 .DEFAULT_GOAL := help

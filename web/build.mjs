@@ -2,24 +2,18 @@
 import { build, context } from "esbuild";
 import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const surfaces = join(here, "..", "src", "gpulse", "surfaces");
-const out = join(surfaces, "web", "static");
-const lab = join(surfaces, "jupyter", "labextension");
-const widget = join(surfaces, "notebook", "static");
+const out = join(here, "..", "src", "gpulse", "live", "static");
+const lab = join(here, "..", "src", "gpulse", "surfaces", "jupyter", "labextension");
 const shared = { bundle: true, minify: true, format: "esm", target: "es2022", charset: "utf8", legalComments: "none", logLevel: "warning" };
-// Both pages share most of their code, which esbuild puts into one more file.
-const options = {
-  ...shared,
-  entryPoints: { app: join(here, "src/app.ts"), fleet: join(here, "src/fleet_app.ts") },
-  outdir: out,
-  splitting: true,
-  chunkNames: "shared",
-};
-const styles = { ...shared, entryPoints: { app: join(here, "src/app.css"), fleet: join(here, "src/fleet.css") }, outdir: out };
+// Every file has the widget, so that all it needs is one file that contains it: a notebook is sent that as one text. The lab has what
+// only the two pages share, 4 KB, so that this is no file of its own.
+const ENTRIES = { app: ["widget", "app"], fleet: ["widget", "fleet_app"], room: ["widget", "frame", "look", "sharing", "lab/room"], widget: ["widget"] };
+// A file that several of them load, by a module in it.
+const SHARED = { "src/charts.ts": "charts.js", "src/frame.ts": "page.js", "src/views/overview.ts": "views.js" };
 const FLEET_VIEWS = { overview: "Overview", hosts: "Hosts", gpus: "GPUs", users: "Users", jobs: "Jobs", free: "Free", unused: "Unused", usage: "Usage" };
 const licence = await readFile(join(here, "node_modules/uplot/LICENSE"), "utf8");
 
@@ -53,36 +47,55 @@ async function fleetPage() {
     .replace("static/app.js", "static/fleet.js")
     .replace(/( *<link rel="stylesheet" href="static\/)app(\.css" \/>\n)/, "$1app$2$1fleet$2")
     .replace(/ *<link rel="preload"[^]*?metrics-catalog" \/>\n/, '    <link rel="preload" as="fetch" crossorigin="anonymous" href="api/overview" />\n')
+    .replace(/ *<link rel="modulepreload" href="static\/views.js" \/>\n/, "")
     .replace(/ *<section id="tools".*\n/, "")
     .replace("gpulse status and gpulse top show", "gpulse fleet shows");
 }
 
-/** What a lab hands over is taken from it, never bundled; the style sheet is a text. */
-function labParts(style) {
-  return {
-    name: "lab",
-    setup(parts) {
-      parts.onResolve({ filter: /^(@jupyterlab|@lumino)\// }, ({ path }) => ({ path, namespace: "shared" }));
-      parts.onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => ({
-        contents: `module.exports = window._JUPYTERLAB.gpulse.shared[${JSON.stringify(path)}] ?? {};`,
-        loader: "js",
-      }));
-      parts.onResolve({ filter: /^style:lab$/ }, ({ path }) => ({ path, namespace: "style" }));
-      parts.onLoad({ filter: /.*/, namespace: "style" }, () => ({ contents: style, loader: "text" }));
-    },
-  };
+/** What a lab hands over is taken from it, never bundled. */
+const labParts = {
+  name: "lab",
+  setup(parts) {
+    parts.onResolve({ filter: /^(@jupyterlab|@lumino)\// }, ({ path }) => ({ path, namespace: "shared" }));
+    parts.onLoad({ filter: /.*/, namespace: "shared" }, ({ path }) => ({
+      contents: `module.exports = window._JUPYTERLAB.gpulse.shared[${JSON.stringify(path)}] ?? {};`,
+      loader: "js",
+    }));
+  },
+};
+
+/** Entry points made of several modules, and their files under names that say what they hold. */
+const entries = {
+  name: "entries",
+  setup(parts) {
+    parts.onResolve({ filter: /^entry:/ }, ({ path }) => ({ path, namespace: "entry" }));
+    parts.onLoad({ filter: /.*/, namespace: "entry" }, ({ path }) => {
+      const modules = ENTRIES[path.slice("entry:".length)].map((name) => `./${name}.ts`);
+      const contents = `${modules.map((name) => `import "${name}";`).join("")} export * from "${modules.at(-1)}";`;
+      return { contents: path === "entry:widget" ? `export { default } from "./widget.ts";` : contents, resolveDir: join(here, "src") };
+    });
+    parts.onEnd(({ metafile, outputFiles }) => metafile && writeNamed(metafile.outputs, outputFiles));
+  },
+};
+
+async function writeNamed(outputs, files) {
+  const names = Object.entries(outputs).map(([path, { inputs, entryPoint }]) => {
+    const module = entryPoint ? undefined : Object.keys(SHARED).find((module) => module in inputs);
+    if (!entryPoint && !module) throw new Error(`One more shared file, of ${Object.keys(inputs)}: give it a name in SHARED.`);
+    return [basename(path), module ? SHARED[module] : basename(path)];
+  });
+  const renamed = (text) => names.reduce((all, [before, after]) => all.replaceAll(before, after), text);
+  const texts = Object.fromEntries(files.map((file) => [renamed(basename(file.path)), renamed(file.text)]));
+  // anywidget takes the default export of the one text that it is given
+  const [, name] = /^import\{([\w$]+) as ([\w$]+)\}from"\.\/charts\.js";export\{\2 as default\};\s*$/.exec(texts["widget.js"]);
+  delete texts["widget.js"];
+  texts["charts.js"] = texts["charts.js"].replace(new RegExp(`([\\w$]+) as ${name.replaceAll("$", "\\$")}(?=[,}][^{]*$)`), "$1 as default,$&");
+  await Promise.all(Object.entries(texts).map(([name, text]) => writeFile(join(out, name), text)));
 }
 
-async function buildLab(style) {
+async function buildLab() {
   await rm(lab, { recursive: true, force: true });
-  await build({
-    ...shared,
-    entryPoints: { plugin: join(here, "src/lab/plugin.ts") },
-    splitting: true,
-    outdir: join(lab, "static"),
-    chunkNames: "[name]", // no hash: Jupyter has browsers ask whether these files have changed
-    plugins: [labParts(style)],
-  });
+  await build({ ...shared, entryPoints: { plugin: join(here, "src/lab/plugin.ts") }, outdir: join(lab, "static"), plugins: [labParts] });
   const load = "static/remoteEntry.js";
   await copyFile(join(here, "lab/remoteEntry.js"), join(lab, load));
   const version = /__version__ = "(.+?)"/.exec(await readFile(join(here, "../src/gpulse/_version.py"), "utf8"))[1];
@@ -92,13 +105,6 @@ async function buildLab(style) {
   await mkdir(join(lab, "schemas/gpulse"), { recursive: true });
   await copyFile(join(here, "lab/plugin.json"), join(lab, "schemas/gpulse/plugin.json"));
   await copyFile(join(here, "lab/install.json"), join(lab, "install.json"));
-  await writeFile(join(lab, "static/THIRD_PARTY.txt"), `uPlot, bundled in these files\n\n${licence}`);
-}
-
-async function buildWidget(style) {
-  await mkdir(widget, { recursive: true });
-  await build({ ...shared, entryPoints: { widget: join(here, "src/widget.ts") }, outdir: widget, plugins: [labParts(style)] });
-  await writeFile(join(widget, "THIRD_PARTY.txt"), `uPlot, bundled in widget.js\n\n${licence}`);
 }
 
 async function report(title, folder) {
@@ -112,23 +118,31 @@ async function report(title, folder) {
   console.log(`${title}: ${total} bytes gzip`);
 }
 
+await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 await copyFile(join(here, "src/index.html"), join(out, "index.html"));
 await writeFile(join(out, "fleet.html"), await fleetPage());
-await writeFile(join(out, "THIRD_PARTY.txt"), `uPlot, bundled in shared.js and app.css\n\n${licence}`);
-const worker = { ...shared, format: "iife", entryPoints: { worker: join(here, "src/worker.ts") }, outdir: out };
+await writeFile(join(out, "THIRD_PARTY.txt"), `uPlot, bundled in charts.js, app.css and lab.css\n\n${licence}`);
+await writeFile(join(out, "lab.css"), await scopedStyle());
+const inputs = (names) => Object.fromEntries(names.map((name) => [name.split(".")[0], join(here, "src", name)]));
+const builds = [
+  { ...shared, entryPoints: inputs(["app.css", "fleet.css"]), outdir: out },
+  { ...shared, format: "iife", entryPoints: inputs(["worker.ts"]), outdir: out },
+  {
+    ...shared,
+    entryPoints: Object.keys(ENTRIES).map((name) => ({ in: `entry:${name}`, out: name })),
+    outdir: out,
+    splitting: true,
+    write: false,
+    metafile: true,
+    plugins: [labParts, entries],
+  },
+];
 if (process.argv.includes("--watch")) {
-  await (await context(worker)).watch();
-  await (await context(styles)).watch();
-  await (await context(options)).watch();
+  for (const one of builds) await (await context(one)).watch();
 } else {
-  await build(styles);
-  await build(options);
-  await build(worker);
-  const style = await scopedStyle();
-  await buildLab(style);
-  await buildWidget(style);
-  await report("page", out);
-  await report("JupyterLab extension", join(lab, "static"));
-  await report("widget", widget);
+  for (const one of builds) await build(one);
+  await buildLab();
+  await report("page, fleet, lab and widget", out);
+  await report("loaded with JupyterLab", join(lab, "static"));
 }

@@ -308,14 +308,19 @@ def test_the_widget_needs_nothing_but_the_protocol_of_anywidget(
     monkeypatch.setenv("GPULSE_SOURCE", "demo")
     shown = gpulse.widget(["utilization", "power_draw"], interval=0.2)
     traits = ("start", "metrics", "seconds", "still")
-    given = {"module": shown._esm, "state": {key: value for key, value in shown.get_state().items() if key in traits}}
+    given = {
+        "module": shown._esm,
+        "style": shown._css,
+        "state": {key: value for key, value in shown.get_state().items() if key in traits},
+    }
     shown.close()
     plain = json.dumps(given).replace("<", "\\u003c")
     (tmp_path / "host.html").write_text(
         f'''<!doctype html><meta charset="utf-8">{opening}<div data-gpulse-still="{shown.still}">still</div><div id="output"></div>
         <script type="application/json" id="given">{plain}</script>
         <script>
-        const {{module, state}} = JSON.parse(document.getElementById("given").textContent), heard = [];
+        const {{module, style, state}} = JSON.parse(document.getElementById("given").textContent), heard = [];
+        document.head.append(Object.assign(document.createElement("style"), {{textContent: style}}));
         window.model = {{
             get: name => state[name], set() {{}}, save_changes() {{}}, send() {{}},
             on: (event, call) => void (event === "msg:custom" && heard.push(call)), off() {{}},

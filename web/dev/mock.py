@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from gpulse.analysis.events import EventDetector
 from gpulse.delivery.alerts import Alerts
+from gpulse.live import STATIC
 from gpulse.live.api import QUESTIONS, ApiRequest
 from gpulse.live.hub import Hub, wanted
 from gpulse.live.parameters import Refusal, read
@@ -32,7 +33,6 @@ from gpulse.sampling.sampler import Sampler
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.store.history import HistoryWriter
 
-STATIC = os.path.join(os.path.dirname(__file__), "..", "..", "src", "gpulse", "surfaces", "web", "static")
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -1,6 +1,5 @@
 // The widget of a notebook: charts under a cell that move while it runs, fed by the kernel. The module that anywidget loads.
 
-import style from "style:lab";
 import { DEFAULT_RANGE } from "./address.ts";
 import type { Api } from "./api.ts";
 import type { Catalog, Gpu, Sample, Snapshot } from "./contract.ts";
@@ -113,15 +112,7 @@ class WidgetPage implements Page {
   }
 }
 
-/** Put the style sheet into the page, once. */
-function dress(): void {
-  if (document.querySelector("style[data-gpulse]")) return;
-  const element = h("style", { "data-gpulse": true }, style);
-  document.head.append(element);
-}
-
 function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
-  dress();
   const start = model.get("start") as Start | null;
   if (!start?.snapshot) {
     el.append(h("p", {}, String(model.get("problem") || "No GPU was found.")));

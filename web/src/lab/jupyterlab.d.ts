@@ -186,8 +186,3 @@ declare module "@jupyterlab/ui-components" {
     constructor(options: { name: string; svgstr: string });
   }
 }
-
-declare module "style:lab" {
-  const text: string;
-  export default text;
-}

@@ -15,12 +15,15 @@ const ID = "gpulse:plugin";
 const OPEN = "gpulse:open";
 const EDIT = "settingeditor:open";
 const CATEGORY = "GPU (gpulse)";
+const UNANSWERED = "The Jupyter server does not answer for gpulse. `jupyter server extension list` says whether its extension is enabled.";
 const PULSE =
   '<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><path class="jp-icon3" fill="#616161" d="M4 4h16a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2H4a2 2 0 0 1-2-2V6c0-1.1.9-2 2-2zm0 2v12h16V6H4z"/><path class="jp-icon3" fill="#616161" d="M5.5 13.2v-1.7h3l1.9-4.1 3.1 8.4 1.5-4.3h3.5v1.7h-2.3l-2.6 6-3.2-8.4-1 2.4z"/></svg>';
 
-let room: Promise<typeof import("./room.ts")> | undefined;
-/** Load the rest, once. */
-const loaded = () => (room ??= import("./room.ts").then((found) => (found.dress(), found)));
+type Room = typeof import("./room.ts");
+interface Begun {
+  room: Room;
+  session: Session;
+}
 
 /** A widget that passes on whether it can be seen. */
 class Place extends Widget {
@@ -57,7 +60,7 @@ class Extension {
   private readonly icon = new LabIcon({ name: "gpulse:pulse", svgstr: PULSE });
   private readonly tracker = new WidgetTracker<Place>({ namespace: "gpulse" });
   private readonly boards = new Set<Board>();
-  private session: Promise<Session> | undefined;
+  private begun: Promise<Begun> | undefined;
   private settings: ISettingRegistry.ISettings | undefined;
 
   constructor(
@@ -68,22 +71,31 @@ class Extension {
   /** Take the settings, which may come later than the first panel. */
   async configure(registry: ISettingRegistry): Promise<ISettingRegistry.ISettings> {
     this.settings = await registry.load(ID);
-    if (this.session) (await this.session).follow(this.settings);
+    const { settings } = this;
+    await this.begun?.then(({ session }) => session.follow(settings)).catch(() => {}); // what is loaded later takes them itself
     return this.settings;
   }
 
-  /** Return the session, made at the first use. */
-  begin(): Promise<Session> {
-    this.session ??= loaded().then(({ Documents, Session }) => {
-      const session = new Session(this.app.serviceManager.serverSettings, {
-        open: (name, args) => void this.app.commands.execute(OPEN, { name, ...args }),
-        kernels: new Documents(this.app),
-        editSettings: this.app.commands.hasCommand(EDIT) ? () => void this.app.commands.execute(EDIT, { query: "gpulse" }) : undefined,
-      });
-      if (this.settings) session.follow(this.settings);
-      return session;
+  /** Return the rest and its session, loaded and made at the first use; what failed is tried again at the next. */
+  begin(): Promise<Begun> {
+    return (this.begun ??= this.load().catch((error: unknown) => {
+      this.begun = undefined;
+      throw error;
+    }));
+  }
+
+  /** Load the rest from the server extension, which has the files of the page of `gpulse serve` that it shares. */
+  private async load(): Promise<Begun> {
+    const { serverSettings } = this.app.serviceManager;
+    const room = (await import(`${serverSettings.baseUrl}static/gpulse/room.js`)) as Room;
+    await room.dress();
+    const session = new room.Session(serverSettings, {
+      open: (name, args) => void this.app.commands.execute(OPEN, { name, ...args }),
+      kernels: new room.Documents(this.app),
+      editSettings: this.app.commands.hasCommand(EDIT) ? () => void this.app.commands.execute(EDIT, { query: "gpulse" }) : undefined,
     });
-    return this.session;
+    if (this.settings) session.follow(this.settings);
+    return { room, session };
   }
 
   command(palette: ICommandPalette | null, launcher: ILauncher | null): void {
@@ -129,22 +141,21 @@ class Extension {
   async status(bar: IStatusBar, settings: ISettingRegistry.ISettings | undefined): Promise<void> {
     const place = new Widget();
     bar.registerStatusItem("gpulse:status", { item: place, align: "right", rank: 900 });
-    let item: InstanceType<(typeof import("./room.ts"))["StatusItem"]> | undefined;
+    let item: InstanceType<Room["StatusItem"]> | undefined;
     const follow = async () => {
       const on = (settings?.composite["statusBar"] ?? true) !== false;
       const kernel = this.currentKernel();
       if (!item && (!on || kernel === undefined)) return;
       if (!item) {
-        const [{ StatusItem }, session] = await Promise.all([loaded(), this.begin()]);
-        if (!item) {
-          item = new StatusItem(session);
-          place.node.append(item.element);
-        }
+        const begun = await this.begin().catch(() => clearInterval(timer)); // tried again with the next document
+        if (!begun) return;
+        item ??= new begun.room.StatusItem(begun.session);
+        place.node.append(item.element);
       }
       item.follow(this.currentKernel());
     };
     this.app.shell.currentChanged?.connect(() => void follow());
-    setInterval(() => !document.hidden && void follow(), 2000); // kernels start and end without telling the shell
+    const timer = setInterval(() => !document.hidden && void follow(), 2000); // kernels start and end without telling the shell
     void follow();
   }
 
@@ -181,9 +192,11 @@ class Extension {
   }
 
   private async furnish(place: Place, args: Record<string, unknown>): Promise<void> {
-    const [{ fill }, session] = await Promise.all([loaded(), this.begin()]);
+    const begun = await this.begin().catch(() => undefined);
     if (place.isDisposed) return;
-    const board = fill(place, session, place.name, args, () => void this.tracker.save(place));
+    if (!begun) return void (place.node.textContent = UNANSWERED);
+    const { room, session } = begun;
+    const board = room.fill(place, session, place.name, args, () => void this.tracker.save(place));
     place.board = board;
     this.boards.add(board);
     place.disposed.connect(() => this.boards.delete(board));

@@ -1,7 +1,6 @@
 // What is loaded when something is first shown: the session, its panels, the sidebar and the status bar item as widgets of the lab.
 
 import { Widget } from "@lumino/widgets";
-import style from "style:lab";
 import { Board } from "./board.ts";
 import { Documents } from "./documents.ts";
 import { panelKind, type PanelKind } from "./panels.ts";
@@ -12,13 +11,17 @@ import { StatusItem } from "./statusbar.ts";
 export { Documents, Session, StatusItem };
 export type { Lab };
 
-/** Put the style sheet into the page, once. */
-export function dress(): void {
-  if (document.querySelector("style[data-gpulse]")) return;
-  const element = document.createElement("style");
-  element.dataset["gpulse"] = "";
-  element.textContent = style;
-  document.head.append(element);
+/** Put the style sheet beside this file into the page, once; boards read sizes from it. */
+export function dress(): Promise<void> {
+  if (document.querySelector("link[data-gpulse]")) return Promise.resolve();
+  const link = document.createElement("link");
+  link.dataset["gpulse"] = "";
+  link.rel = "stylesheet";
+  link.href = new URL("lab.css", import.meta.url).href;
+  return new Promise((loaded) => {
+    link.onload = link.onerror = () => loaded();
+    document.head.append(link);
+  });
 }
 
 /** A board that takes part in the session while it can be seen. */

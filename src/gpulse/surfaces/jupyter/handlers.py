@@ -22,6 +22,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from traitlets import Bool, Float, Unicode
 
 from ...errors import GpulseError
+from ...live import STATIC
 from ...live.api import LARGEST_DECISION, QUESTIONS, decide
 from ...live.machine import LiveMachine, MachineSettings, StreamClient, StreamClients
 from ...live.parameters import Parameter, Refusal, count, read, timestamp
@@ -302,6 +303,7 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
     name = "gpulse"
     extension_url = "/gpulse"
     load_other_extensions = True
+    static_paths = [STATIC]  # the panels share their files with the page
 
     source = Unicode(
         "",

@@ -6,7 +6,7 @@ import os
 import secrets
 
 from ...errors import UsageError
-from ...live import wire
+from ...live import STATIC, wire
 from ...live.hub import wanted
 from ...model.catalog import GPU_METRICS
 from ...model.codec import to_plain
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ...model.metric import Metric
     from ...model.snapshot import Snapshot
 
-_STATIC = os.path.join(os.path.dirname(__file__), "static")
 _SHORTEST = 0.1  # seconds
 _KEPT = 600  # samples for a page that is reloaded
 _CLASSES: list[Any] = []
@@ -68,7 +67,7 @@ def _made(base: Any, traitlets: Any) -> Any:
     class GpuWidget(base):  # type: ignore[misc]
         """A live chart of the GPUs."""
 
-        _esm = _text("widget.js")
+        _esm, _css = _text("charts.js"), _text("lab.css")  # the default export is the widget
         start = traitlets.Dict().tag(sync=True)
         metrics = traitlets.List().tag(sync=True)
         seconds = traitlets.Float().tag(sync=True)
@@ -134,7 +133,7 @@ def _start(snapshot: Snapshot, interval: float) -> dict[str, Any]:
 
 
 def _text(name: str) -> str:
-    with open(os.path.join(_STATIC, name), encoding="utf-8") as file:
+    with open(os.path.join(STATIC, name), encoding="utf-8") as file:
         return file.read()
 
 

@@ -11,6 +11,7 @@ import os
 
 from starlette.responses import Response
 
+from ...live import STATIC
 from ...live.machine import StreamClient, StreamClients
 from ...live.parameters import Refusal
 from ...live.wire import compact
@@ -79,7 +80,6 @@ def page(title: str, text: str, status: int = 200, *, form: bool = False) -> Res
     return Response(body.encode("utf-8", "replace"), status, {"content-security-policy": _PAGE_CSP}, "text/html")
 
 
-FOLDER = os.path.join(os.path.dirname(__file__), "static")
 _KINDS = {
     "css": "text/css; charset=utf-8", "html": "text/html; charset=utf-8", "ico": "image/x-icon", "js": "text/javascript; charset=utf-8",
     "json": "application/json", "png": "image/png", "svg": "image/svg+xml", "txt": "text/plain; charset=utf-8",
@@ -111,7 +111,7 @@ class Asset:
         return Response(self.data, 200, headers)
 
 
-def read_assets(folder: str = FOLDER) -> dict[str, Asset]:
+def read_assets(folder: str = STATIC) -> dict[str, Asset]:
     """Return the files of a folder by name, those in subfolders as folder/name; {} if it does not exist."""
     found = {}
     for where, _, names in os.walk(folder):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette")
 
-from gpulse.surfaces.web import answers, server
+from gpulse.surfaces.web import server
 from gpulse.surfaces.web.answers import read_assets
 from tests.unit.surfaces.web.asking import app_of, ask
 
@@ -74,5 +75,9 @@ def test_a_page_that_was_not_built_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     assert b"has not been built" in answer.body
 
 
-def test_the_folder_is_in_the_package() -> None:
-    assert Path(answers.FOLDER).parent == Path(answers.__file__).parent
+def test_what_the_page_preloads_is_built() -> None:
+    built = read_assets()
+    for name in ("index.html", "fleet.html"):
+        named = re.findall(r'(?:href|src)="static/([^"]+)"', built[name].data.decode())
+        assert len(named) >= 4
+        assert set(named) <= set(built)
