@@ -27,6 +27,9 @@ def vocabulary(made: str) -> str:
             *rows,
             "};",
         ]
+    lines.append(
+        f"/** Bytes below which memory that nobody owns is not told. */\nexport const UNATTRIBUTED = {words.UNATTRIBUTED};"
+    )
     lines.append(f"/** °C below its limit at which a GPU counts as hot. */\nexport const HEADROOM = {cells.HEADROOM};")
     lines.append(f"/** Seconds of GPU time from which a loss is told. */\nexport const WORTH = {concerns.WORTH:g};")
     return "\n".join([*lines, ""])

@@ -8,7 +8,7 @@ import { seriesId } from "./series.ts";
 import { Sparkline } from "./sparkline.ts";
 import { gpuTitle, place } from "./specs.ts";
 import { GAPS } from "./vocabulary.ts";
-import { label, shortName, silence, who } from "./words.ts";
+import { label, shortName, silence, userText } from "./words.ts";
 import { gpuWord } from "./address.ts";
 
 const SHARES = ["sm_active", "tensor_active", "dram_active"] as const;
@@ -143,7 +143,7 @@ export class Card {
     setText(this.finding, said.some(([text]) => text.includes(short)) ? "" : short);
     setClass(this.finding, `finding ${found?.level ?? "label"}`);
     this.finding.title = found ? [found.text, ...(found.evidence ?? [])].join("\n") : "";
-    setText(this.user, who(this.page.machine.processesOf(this.uuid)) || (gpu.state === "ok" && !gpu.held_for ? "free" : ""));
+    setText(this.user, userText(gpu, this.page.machine.processesOf(this.uuid)));
   }
 
   draw(at: number): void {

@@ -132,9 +132,10 @@ export class Machine {
     this.errors = snapshot.errors ?? [];
     const newer = time >= this.time - 1e-3;
     const before = new Map(this.gpus.map((gpu) => [gpu.uuid, gpu]));
-    this.gpus = snapshot.gpus.map((gpu) => (newer ? gpu : this.overtaken(gpu, before.get(gpu.uuid))));
+    const gpus = named(snapshot.gpus);
+    this.gpus = gpus.map((gpu) => (newer ? gpu : this.overtaken(gpu, before.get(gpu.uuid))));
     if (newer || !Object.keys(this.host).length) this.host = snapshot.host;
-    for (const gpu of snapshot.gpus.flatMap((whole) => [whole, ...(whole.instances ?? [])]))
+    for (const gpu of gpus.flatMap((whole) => [whole, ...(whole.instances ?? [])]))
       if (newer || !this.processes.has(gpu.uuid)) this.seat(gpu.uuid, gpu.processes ?? [], time);
     if (time) this.hear(time);
   }
@@ -154,7 +155,7 @@ export class Machine {
     this.hear(sample.time);
     if (sample.time < this.time) return; // a replay of what was missed
     const before = new Map(this.gpus.map((gpu) => [gpu.uuid, gpu]));
-    this.gpus = sample.gpus.map((gpu) => this.renewed(gpu, before.get(gpu.uuid)));
+    this.gpus = named(sample.gpus).map((gpu) => this.renewed(gpu, before.get(gpu.uuid)));
     this.servers = sample.serving ?? [];
     if (sample.host) this.host = { ...this.host, ...absent(this.host, this.streamedHost), ...sample.host };
     for (const key in sample.host) this.streamedHost.add(key);
@@ -254,6 +255,11 @@ export class Machine {
   gpu(uuid: string): Gpu | undefined {
     return this.gpus.find((gpu) => gpu.uuid === uuid);
   }
+}
+
+/** Return GPUs that can be told apart: one whose device file this user may not open has no UUID. */
+function named(gpus: Gpu[]): Gpu[] {
+  return gpus.map((gpu, at) => (gpu.uuid ? gpu : { ...gpu, uuid: `unknown-${gpu.index ?? at}` }));
 }
 
 /** Return the values that the stream has stopped to bring, as missing. */

@@ -6,7 +6,7 @@ import { Meter, h, setClass, setShown, setText } from "./elements.ts";
 import { MISSING, numberOf, numberText, ofText, quantityText, severity, textOf } from "./numbers.ts";
 import type { Page } from "./page.ts";
 import { gpuTitle } from "./specs.ts";
-import { label, silence, who } from "./words.ts";
+import { label, silence, userText } from "./words.ts";
 
 export const MANY_GPUS = 16; // from which tiles take the place of cards
 
@@ -53,9 +53,9 @@ export class Tile {
     this.memoryBar.set(used !== undefined && total ? (100 * used) / total : undefined, severity(metrics.of("memory_percent"), gpu));
     setText(this.heat, heat === undefined ? "" : numberText(metrics.of("temperature"), heat));
     setClass(this.heat, `heat-value ${severity(metrics.of("temperature"), gpu)}`);
-    const owner = who(machine.processesOf(this.uuid));
+    const owner = userText(gpu, machine.processesOf(this.uuid));
     const trouble = wrong.map(([text]) => text).join(", ") || problem?.title;
-    setText(this.note, quiet || (!this.owned && trouble) || owner || textOf(gpu, "held") || "free");
+    setText(this.note, quiet || (!this.owned && trouble) || owner || textOf(gpu, "held"));
     const power = numberOf(gpu, "power_draw");
     const active = work === undefined ? "" : `SM active ${quantityText("%", work)}`;
     const title = [gpuTitle(gpu), active, `memory ${ofText(used, total)}`, power === undefined ? "" : `power ${quantityText("W", power)}`, owner, quiet || trouble];

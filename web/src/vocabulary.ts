@@ -27,6 +27,8 @@ export const HOST_STATES: Record<string, string> = {
   n: "no GPU",
   f: "failed",
 };
+/** Bytes below which memory that nobody owns is not told. */
+export const UNATTRIBUTED = 536870912;
 /** °C below its limit at which a GPU counts as hot. */
 export const HEADROOM = 8;
 /** Seconds of GPU time from which a loss is told. */

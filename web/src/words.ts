@@ -2,7 +2,7 @@
 
 import type { BudgetPart, Gpu, Problem, Process, Reading } from "./contract.ts";
 import { MISSING, durationText, momentText, numberOf, quantityText, sizeText, textOf } from "./numbers.ts";
-import { GAPS, WORTH } from "./vocabulary.ts";
+import { GAPS, UNATTRIBUTED, WORTH } from "./vocabulary.ts";
 
 const BUSY = 5; // per cent of utilization from which a GPU counts as busy
 const NO_FAULTS = new Set(["xid_last", "xids"]); // pending until the driver reports one
@@ -29,10 +29,24 @@ export function silence(gpu: Gpu): string {
   return gpu.silence?.[0] ?? "";
 }
 
+/** Return how busy a GPU is; undefined where nobody measures it. */
+const shareOf = (gpu: Gpu) => numberOf(gpu, "utilization") ?? numberOf(gpu, "sm_active");
+
+/** Tell whether nobody uses a GPU: processes that cannot be seen still show in its load and its memory. */
+function isFree(gpu: Gpu): boolean {
+  const known = !silence(gpu) && !gpu.gaps?.["processes"] && !gpu.held_for;
+  return known && (shareOf(gpu) ?? 0) < BUSY && (numberOf(gpu, "memory_unattributed") ?? 0) < UNATTRIBUTED;
+}
+
+/** Say who uses a GPU, or that it is free; empty where neither is known. */
+export function userText(gpu: Gpu, processes: Process[]): string {
+  return who(processes) || (isFree(gpu) ? "free" : "");
+}
+
 /** Count the GPUs that are busy. One whose activity nobody measures (MIG without GPM) is neither busy nor idle. */
 export function busyText(gpus: Gpu[]): string {
   const gone = gpus.filter((gpu) => gpu.state === "lost" || gpu.state === "timeout").length;
-  const shares = gpus.filter((gpu) => gpu.state === "ok").map((gpu) => numberOf(gpu, "utilization") ?? numberOf(gpu, "sm_active"));
+  const shares = gpus.filter((gpu) => gpu.state === "ok").map(shareOf);
   const unknown = shares.filter((share) => share === undefined).length;
   const busy = shares.filter((share) => share !== undefined && share >= BUSY).length;
   const counted = unknown && unknown === gpus.length - gone ? MISSING : `${busy} of ${gpus.length}${unknown ? `, ${unknown} unknown` : ""}`;

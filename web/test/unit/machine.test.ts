@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Gpu, Snapshot } from "../../src/contract.ts";
+import { gpuWord } from "../../src/address.ts";
 import { Machine } from "../../src/machine.ts";
 import { silence, who } from "../../src/words.ts";
 
@@ -73,6 +74,17 @@ test("the server's words for a GPU hold until the next sample", () => {
   assert.equal(take(1, {}).notes, undefined, "not even those of the snapshot, which the stream has not told yet");
   assert.equal(silence(take(9, { state: "lost", silence: ["lost for 8s (XID 79)", "critical"] })), "lost for 8s (XID 79)");
   assert.equal(silence(take(12, {})), "");
+});
+
+test("GPUs that nobody may open have no UUID, and are told apart by their number", () => {
+  const { one } = machine();
+  const closed = (index: number) => ({ uuid: null, index, state: "ok" as const }) as unknown as Gpu;
+  const uuids = () => one.gpus.map((gpu) => [gpu.uuid, gpuWord(gpu.uuid, one.gpus)]);
+  const told = [["unknown-2", "unknown-2"], ["unknown-3", "unknown-3"]];
+  one.takeSnapshot({ time: TIME, host: {}, gpus: [closed(2), closed(3)] });
+  assert.deepEqual(uuids(), told);
+  one.takeSample({ time: TIME + 1, gpus: [closed(2), closed(3)] });
+  assert.deepEqual(uuids(), told);
 });
 
 test("alerts that fire and clear are events, each once", () => {

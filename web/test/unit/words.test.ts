@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Gpu, Problem } from "../../src/contract.ts";
-import { busyText, partText, placeText, problemFacts, who } from "../../src/words.ts";
+import { busyText, partText, placeText, problemFacts, userText, who } from "../../src/words.ts";
 
 const gpu = (more: Partial<Gpu>): Gpu => ({ uuid: "GPU-0", index: 0, state: "ok", ...more });
 
@@ -14,6 +14,16 @@ test("a GPU whose activity is not measured is not counted as idle", () => {
   assert.equal(busyText([gpu({ utilization: 0 }), lost]), "0 of 2, 1 lost or not responding");
   assert.equal(busyText([lost]), "0 of 1, 1 lost or not responding");
   assert.equal(busyText([gpu({ state: "asleep" })]), "0 of 1");
+});
+
+test("a GPU is free only if nothing shows that somebody uses it", () => {
+  assert.equal(userText(gpu({ utilization: 0 }), []), "free");
+  assert.equal(userText(gpu({ gaps: { utilization: "unsupported" } }), []), "free", "as far as is known");
+  assert.equal(userText(gpu({ utilization: 84 }), []), "");
+  assert.equal(userText(gpu({ utilization: 0, memory_unattributed: 60 * 2 ** 30 }), []), "");
+  assert.equal(userText(gpu({ silence: ["no permission", "warn"] }), []), "");
+  assert.equal(userText(gpu({ utilization: 0, gaps: { processes: "denied" } }), []), "");
+  assert.equal(userText(gpu({ utilization: 0, held_for: "ada" }), []), "");
 });
 
 test("memory that the driver does not tell is left out", () => {
