@@ -140,7 +140,7 @@ export class Card {
     }
     const found = this.page.machine.verdicts.find((verdict) => verdict.uuid === this.uuid);
     const short = found?.short ?? ""; // the whole sentence stands among the problems
-    setText(this.finding, said.some(([text]) => text.includes(short)) ? "" : short);
+    setText(this.finding, [...said.map(([text]) => text), silence(gpu)].some((text) => text.includes(short)) ? "" : short);
     setClass(this.finding, `finding ${found?.level ?? "label"}`);
     this.finding.title = found ? [found.text, ...(found.evidence ?? [])].join("\n") : "";
     setText(this.user, userText(gpu, this.page.machine.processesOf(this.uuid)));

@@ -24,13 +24,13 @@ export class SortedTable<Row> {
   private readonly heads = new Map<string, HTMLElement>();
   private readonly empty = h("p", { class: "note" });
 
-  /** `sort` is a key, with a minus before it for falling order; `sorted` hears of another choice. */
+  /** `sort` is a key, with a minus before it for falling order; `sorted` hears of another choice; `none` stands for rows that are not there. */
   constructor(
     caption: string,
     private readonly columns: ColumnSpec<Row>[],
     private sort: string,
     private readonly sorted: (sort: string) => void,
-    private readonly none: string,
+    private readonly none: string | (() => string),
   ) {
     const head = h("tr");
     for (const column of columns) {
@@ -74,7 +74,7 @@ export class SortedTable<Row> {
     while (this.body.rows.length > sorted.length) this.body.deleteRow(-1);
     sorted.forEach((row, at) => this.fill(this.body.rows[at] ?? this.grow(), row));
     this.empty.hidden = rows.length > 0;
-    setText(this.empty, rows.length ? "" : this.none);
+    setText(this.empty, rows.length ? "" : typeof this.none === "string" ? this.none : this.none());
   }
 
   private grow(): HTMLTableRowElement {

@@ -43,6 +43,14 @@ export function userText(gpu: Gpu, processes: Process[]): string {
   return who(processes) || (isFree(gpu) ? "free" : "");
 }
 
+/** Say that there are no processes, unless nobody can list them. */
+export function noProcesses(gpus: Gpu[], none: string): string {
+  const [first] = gpus;
+  if (!first || gpus.some((gpu) => !gpu.gaps?.["processes"])) return none;
+  const reason = first.gaps?.["processes"] === "unsupported" ? "" : ` (${gapText(first, "processes")})`;
+  return `The processes cannot be listed${reason}.`;
+}
+
 /** Count the GPUs that are busy. One whose activity nobody measures (MIG without GPM) is neither busy nor idle. */
 export function busyText(gpus: Gpu[]): string {
   const gone = gpus.filter((gpu) => gpu.state === "lost" || gpu.state === "timeout").length;

@@ -12,7 +12,7 @@ import { Problems } from "../problems.ts";
 import { Spans } from "../spans.ts";
 import { gpuTitle, ofGpu } from "../specs.ts";
 import { SortedTable } from "../tables.ts";
-import { gapText, label } from "../words.ts";
+import { gapText, label, noProcesses } from "../words.ts";
 import { eventColumns } from "./events.ts";
 import { InstanceDeck } from "./instances.ts";
 import { columnsOf, rowsOf } from "./processes.ts";
@@ -67,7 +67,7 @@ function oneGpu(page: Page, gpu: Gpu): View {
     columns,
     page.address.sort || "-memory_used",
     (sort) => page.go({ sort }),
-    "No processes on this GPU.",
+    () => noProcesses([page.machine.gpu(gpu.uuid) ?? gpu], "No processes on this GPU."),
   );
   const happened = new SortedTable(
     "Events of this GPU",

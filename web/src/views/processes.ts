@@ -8,7 +8,7 @@ import type { Metrics } from "../machine.ts";
 import { numberOf, textOf, valueText } from "../numbers.ts";
 import type { Page, View } from "../page.ts";
 import { SortedTable, type ColumnSpec } from "../tables.ts";
-import { label } from "../words.ts";
+import { label, noProcesses } from "../words.ts";
 import { instanceLabel } from "./instances.ts";
 import { Monitors } from "./monitors.ts";
 
@@ -101,7 +101,7 @@ export function processes(page: Page): View {
   const all = () => rowsOf(page, page.chosen());
   const columns = columnsOf(page.metrics, all());
   const sort = () => page.address.sort || USUAL;
-  const table = new SortedTable("Processes on the GPUs", columns, sort(), (chosen) => page.go({ sort: chosen }), "No process matches.");
+  const table = new SortedTable("Processes on the GPUs", columns, sort(), (chosen) => page.go({ sort: chosen }), () => noProcesses(page.chosen(), "No process matches."));
   const monitors = new Monitors(page);
   const count = h("span", { class: "faint", role: "status" });
   const field = h("input", {

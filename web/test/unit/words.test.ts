@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Gpu, Problem } from "../../src/contract.ts";
-import { busyText, partText, placeText, problemFacts, userText, who } from "../../src/words.ts";
+import { busyText, noProcesses, partText, placeText, problemFacts, userText, who } from "../../src/words.ts";
 
 const gpu = (more: Partial<Gpu>): Gpu => ({ uuid: "GPU-0", index: 0, state: "ok", ...more });
 
@@ -24,6 +24,13 @@ test("a GPU is free only if nothing shows that somebody uses it", () => {
   assert.equal(userText(gpu({ silence: ["no permission", "warn"] }), []), "");
   assert.equal(userText(gpu({ utilization: 0, gaps: { processes: "denied" } }), []), "");
   assert.equal(userText(gpu({ utilization: 0, held_for: "ada" }), []), "");
+});
+
+test("processes that cannot be listed are not told as none", () => {
+  const [seen, hidden] = [gpu({}), gpu({ gaps: { processes: "unsupported" } })];
+  assert.equal(noProcesses([seen, hidden], "None."), "None.");
+  assert.equal(noProcesses([hidden], "None."), "The processes cannot be listed.");
+  assert.equal(noProcesses([gpu({ state: "lost", gaps: { processes: "lost" } })], "None."), "The processes cannot be listed (GPU lost).");
 });
 
 test("memory that the driver does not tell is left out", () => {
