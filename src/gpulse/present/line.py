@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from .text import column_widths, fit, pad, width
 
 TYPE_CHECKING = False
@@ -68,6 +70,16 @@ def line_of(pieces: Iterable[tuple[str, str]]) -> Line:
     line = Line()
     for text, style in pieces:
         line.add(text, style)
+    return line
+
+
+def line_of_cells(text: str, styles: Sequence[str]) -> Line:
+    """Return a line of a text whose characters all take one cell, with the style of each."""
+    line, at = Line(), 0
+    for style, run in groupby(styles):
+        end = at + len(list(run))
+        line.add(text[at:end], style)
+        at = end
     return line
 
 

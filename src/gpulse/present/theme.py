@@ -41,7 +41,7 @@ class Theme:
         self.background = background
         self.more = "…" if unicode else "~"
         self._codes: Mapping[str, str] = _codes(SHEETS[_palette(name, background)], colors) if colors else {}
-        self._gauges: dict[tuple[str, int, int], list[str]] = {}
+        self._gauges: dict[tuple[str, int, int, bool], list[str]] = {}
         self._gradients: dict[tuple[str, int], list[str]] | None = None
         self._switches: Mapping[str, str] = self._codes if colors else MONO  # NO_COLOR does not forbid bold
 
@@ -97,15 +97,15 @@ class Theme:
         filled = "█" * full + (_BLOCKS[rest] if rest else "")
         return filled, "·" * (cells - len(filled))
 
-    def gauge(self, share: float | None, cells: int, style: str) -> tuple[str, list[str]]:
-        """Return a bar as text with the style of each cell; the list is shared, so do not change it."""
+    def gauge(self, share: float | None, cells: int, style: str, shaded: bool = True) -> tuple[str, list[str]]:
+        """Return a bar as text with the style of each cell, `shaded` or not; the list is shared, so do not change it."""
         filled, empty = self.bar(share, cells)
-        name = (style, len(filled), cells)
+        name = (style, len(filled), cells, shaded)
         found = self._gauges.get(name)
         if found is None:
             if len(self._gauges) > _MOST_GAUGES:
                 self._gauges.clear()
-            shades = (self.shaded(style, cells) if filled else None) or [style] * cells
+            shades = (self.shaded(style, cells) if filled and shaded else None) or [style] * cells
             found = self._gauges[name] = [*shades[: len(filled)], *["track"] * len(empty)]
         return filled + empty, found
 

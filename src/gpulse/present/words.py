@@ -94,6 +94,11 @@ def part_of_whole(part: float | None, whole: float | None, decimal: bool = False
     return f"{size_text(part, whole, False, decimal)}/{size_text(whole, whole, True, decimal)}"
 
 
+def percent(share: float | None) -> str:
+    """Return a percentage, short: 97%."""
+    return MISSING if share is None else f"{share:.0f}%"
+
+
 def degrees(celsius: float | None, theme: Theme, fahrenheit: bool = False) -> str:
     """Return a temperature, short: 66°C."""
     if celsius is None:
@@ -273,8 +278,17 @@ def _laid_out(
             if at == 0 and room - tail >= _NAME:
                 found += [(fit_name(user, room - tail, cut_mark), "user"), ("  ", "label")]
                 room, more = tail - 2, f"+{len(people) - 1}" if tail else ""
-            return [*found, (more, "label")] if more and len(more) <= room else found
-    return found
+            return [*found, (more, "label")] if more and len(more) <= room else _ended(found)
+    return _ended(found)
+
+
+def _ended(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return pieces without the space that would separate the last one from another."""
+    while pieces:
+        text, style = pieces.pop()
+        if text := text.rstrip():
+            return [*pieces, (text, style)]
+    return []
 
 
 def _least(people: Sequence[tuple[str, str, float, int]]) -> int:

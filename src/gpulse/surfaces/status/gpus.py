@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ...model.catalog import Gpu
-from ...present.cells import MISSING, severity, throttle_text, value_text
-from ...present.line import Line, gauge, line_of
-from ...present.text import clean, width
+from ...present.cells import severity, throttle_text, value_text
+from ...present.gpu_columns import ACTIVITY, GpuColumns
+from ...present.line import Line, gauge, line_of, line_of_cells
+from ...present.text import clean
 from ...present.words import (
-    degrees,
     has,
     label,
     memory_style,
@@ -22,47 +22,8 @@ from ...present.words import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ...model.metric import Number
     from ...model.snapshot import Snapshot
     from ...present.theme import Theme
-
-_ACTIVITY = (Gpu.sm_active, Gpu.tensor_active, Gpu.dram_active)
-_SMALLEST_BAR, _BAR, _LONGEST_BAR = 4, 8, 24
-_ENOUGH = 28  # cells in which remarks and owners can stand beside the numbers, cut if need be
-
-
-class ColumnLayout:
-    """The columns of a table, made to fill a width. Remarks and owners stand beside the numbers where they fit."""
-
-    def __init__(self, gpus: tuple[Gpu, ...], theme: Theme, columns: int, name_width: int | None = None) -> None:
-        self.columns = columns
-        self.index = max([1, *(len(label(gpu)) for gpu in gpus)])
-        self.name = min(24, max([0, *(width(short_name(gpu)) for gpu in gpus)])) if name_width is None else name_width
-        self.power = max([6, *(len(power(gpu)) for gpu in gpus)])
-        self.memory = max([8, *(len(part_of_whole(gpu.memory_used, gpu.memory_total)) for gpu in gpus)])
-        self.activity = columns >= 72 and any(has(gpu, metric) for gpu in gpus for metric in _ACTIVITY)
-        side = max([0, *(line_of(notes_and_owners(gpu, remarks(gpu), columns, theme)).width for gpu in gpus)])
-        self.headline = ""
-        names = {short_name(gpu) for gpu in gpus}
-        self.bar = _BAR
-        if name_width is None and len(names) == 1 and len(gpus) > 1 and columns < self._width() + min(side, _ENOUGH):
-            self.headline = f"{len(gpus)} {theme.glyph('×', 'x')} {names.pop()}"
-            self.name = 0
-        self.bar = _SMALLEST_BAR
-        if name_width is None and columns < self._width():
-            self.name = max(0, self.name + columns - self._width())
-            self.name = self.name if self.name >= 8 else 0
-        self.bar = _BAR if columns >= self._width() + 2 * (_BAR - _SMALLEST_BAR) else _SMALLEST_BAR
-        self.beside = columns >= self._width() + min(side, _ENOUGH)
-        spare = max(0, columns - self._width() - (side if self.beside else 0))
-        self.bar = max(_SMALLEST_BAR, min(_LONGEST_BAR, self.bar + spare // 2))
-
-    def _width(self) -> int:
-        name = self.name + 2 if self.name else 0
-        activity = 3 * 5 + 3 if self.activity else 0
-        return (
-            self.index + 1 + name + 2 * self.bar + 1 + 4 + 2 + activity + 1 + self.memory + 2 + 4 + 2 + self.power + 2
-        )
 
 
 def table(snapshot: Snapshot, theme: Theme, columns: int, name_width: int | None = None) -> tuple[str, list[Line]]:
@@ -70,66 +31,39 @@ def table(snapshot: Snapshot, theme: Theme, columns: int, name_width: int | None
 
     `name_width` fixes the cells of the name; 0 leaves it out.
     """
-    layout = ColumnLayout(snapshot.gpus, theme, columns, name_width)
-    lines = [_titles(layout)]
-    for gpu in snapshot.gpus:
-        lines += _rows(gpu, layout, theme, snapshot.time)
-        for instance in gpu.instances:
-            lines += _rows(instance, layout, theme, snapshot.time, "└ " if theme.unicode else "- ")
-    return layout.headline, lines
+    gpus = snapshot.gpus
+    index = max(len(label(gpu)) for gpu in gpus) + 1
+    parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
+    notes = max(line_of(notes_and_owners(part, remarks(part), columns, theme)).width for part in parts)
+    layout = GpuColumns(gpus, columns - index, theme, notes, below=True, name_width=name_width)
+    lines = [Line().add("", cells=index + layout.name).add(layout.titles(), "label")]
+    for gpu in gpus:
+        lines += _rows(gpu, layout, Line().add(f"{label(gpu)} ", "accent", index, right=True), columns, snapshot.time)
+        for part in gpu.instances:
+            lead = Line().add(theme.glyph("└ ", "- "), "accent", index)
+            lines += _rows(part, layout, lead, columns, snapshot.time)
+    names = {short_name(gpu) for gpu in gpus}
+    if layout.name or name_width is not None or len(names) > 1:
+        return "", lines
+    return f"{len(gpus)} {theme.glyph('×', 'x')} {names.pop()}" if len(gpus) > 1 else names.pop(), lines
 
 
-def _titles(layout: ColumnLayout) -> Line:
-    line = Line().add("", cells=layout.index + 1)
+def _rows(gpu: Gpu, layout: GpuColumns, line: Line, columns: int, now: float) -> list[Line]:
+    """Return the line of a GPU that begins with its number, and a second one where notes and owners stand below."""
+    below = Line().add("", cells=line.width)
     if layout.name:
-        line.add("", cells=layout.name + 2)
-    line.add("UTIL", "label", layout.bar + 1 + 4 + 2)
-    if layout.activity:
-        for metric in _ACTIVITY:
-            line.add(metric.short[:4] if metric is Gpu.tensor_active else metric.short, "label", 5, right=True)
-        line.add("   ")
-    line.add("MEMORY", "label", layout.bar + 1 + layout.memory + 2)
-    return line.add("TEMP", "label", 4, right=True).add("  ").add("POWER", "label", layout.power, right=True)
-
-
-def _rows(gpu: Gpu, layout: ColumnLayout, theme: Theme, now: float, lead: str = "") -> list[Line]:
-    line = Line().add(lead or f"{label(gpu)} ", "accent", layout.index + 1, right=not lead)
-    if layout.name:
-        line.add(short_name(gpu), "calm", layout.name).add("  ")
+        line.add(short_name(gpu), "calm", layout.name - 2).add("  ")
     words, style = silence(gpu, now)
     if words:
         return [line.add(words, style)]
-    _numbers(line, gpu, layout, theme)
-    beside = line.add("  ") if layout.beside else Line().add("", cells=layout.index + 1)
-    more = line_of(notes_and_owners(gpu, remarks(gpu), layout.columns - beside.width, theme))
-    beside.extend(more)
-    return [line] if layout.beside or not more.width else [line, beside]
-
-
-def _numbers(line: Line, gpu: Gpu, layout: ColumnLayout, theme: Theme) -> None:
-    use = gpu.utilization
-    line.extend(gauge(theme, None if use is None else use / 100, layout.bar, share_style(use)))
-    line.add(" ").add(MISSING if use is None else f"{use:.0f}%", share_style(use), 4, right=True).add("  ")
-    if layout.activity:
-        for metric in _ACTIVITY:
-            value = gpu.get(metric.key)
-            share = value if isinstance(value, (int, float)) else None
-            line.add(MISSING if share is None else f"{share:.0f}", share_style(share), 5, right=True)
-        line.add("   ")
-    full = None if gpu.memory_percent is None else gpu.memory_percent / 100
-    line.extend(gauge(theme, full, layout.bar, memory_style(gpu))).add(" ")
-    line.add(part_of_whole(gpu.memory_used, gpu.memory_total), "calm", layout.memory, right=True).add("  ")
-    line.add(degrees(gpu.temperature, theme), severity(Gpu.temperature, gpu), 4, right=True).add("  ")
-    line.add(power(gpu), "calm", layout.power, right=True)
+    line.extend(line_of_cells(*layout.numbers(gpu)))
+    more = line.add("  ") if layout.notes else below
+    notes = line_of(notes_and_owners(gpu, remarks(gpu), columns - more.width, layout.theme))
+    more.extend(notes)
+    return [line, below] if more is below and notes.width else [line]
 
 
 WIDEST = 110
-_NAMES: tuple[tuple[str, Number], ...] = (
-    ("util", Gpu.utilization),
-    ("SM", Gpu.sm_active),
-    ("tensor", Gpu.tensor_active),
-    ("DRAM", Gpu.dram_active),
-)
 _SIDE = 32  # cells of the column at the right
 
 
@@ -147,7 +81,7 @@ def _card(gpu: Gpu, theme: Theme, columns: int, now: float) -> list[Line]:
     if words:
         return [title.add(f"  {words}", style)]
     left = []
-    for name, metric in _NAMES:
+    for name, metric in (("util", Gpu.utilization), *ACTIVITY):
         if metric is Gpu.utilization or has(gpu, metric):
             value = gpu.get(metric.key)
             share = value if isinstance(value, (int, float)) else None

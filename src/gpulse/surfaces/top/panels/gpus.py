@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ....model.catalog import Gpu
-from ....present.cells import MISSING, severity
+from ....present.cells import severity
+from ....present.gpu_columns import ACTIVITY, GpuColumns, activity
 from ....present.text import fit, width
 from ....present.words import (
-    NARROWEST,
     degrees,
     has,
     label,
     memory_style,
     narrow,
     notes_and_owners,
-    owner_cells,
     part_of_whole,
+    percent,
     power,
     ranges,
     remarks,
@@ -31,7 +31,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ....model.metric import Number
     from ....model.verdict import Diagnosis
     from ....present.theme import Theme
     from ....present.words import Note
@@ -39,12 +38,10 @@ if TYPE_CHECKING:
     from ..layout import GpuPlan
     from ..state import State
 
-_ACTIVITY = (("SM", Gpu.sm_active), ("tensor", Gpu.tensor_active), ("DRAM", Gpu.dram_active))
 # verdicts shown as remarks of the moment
 _REMARKED = frozenset({"thermal_throttled", "hw_slowdown", "lost", "xid", "memory_errors", "orphaned_memory"})
 _LONGEST_BAR = 24
 _SHORTEST_CHART = 5  # rows
-_SHORTEST_NAME = 8
 
 
 def paint(grid: Grid, area: Area, state: State) -> None:
@@ -73,11 +70,11 @@ def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
     if words:
         grid.put(area.row + 1, area.column, fit(words, area.columns, state.theme.more), style)
         return
-    rest = [(name, metric) for name, metric in _ACTIVITY if has(gpu, metric)]
+    rest = [(name, metric) for name, metric in ACTIVITY if has(gpu, metric)]
     right = max(20, (area.columns - GAP) * 9 // 20) if rest else 0
     left = area.columns - (right + GAP if rest else 0)
     row, bar, use = area.row + 1, left - 5 - 14, gpu.utilization
-    column = _bar_row(grid, row, area.column, state, "util ", use, bar, _percent(use))
+    column = _bar_row(grid, row, area.column, state, "util ", use, bar, percent(use))
     if gpu.clock_sm is not None:
         alarm = severity(Gpu.throttle_reasons, gpu) == "critical"
         draw(grid, row, column, f"{gpu.clock_sm:5.0f} MHz", "critical" if alarm else "label")
@@ -86,11 +83,12 @@ def _card(grid: Grid, area: Area, state: State, gpu: Gpu, old: str) -> None:
     column = _gauge(grid, row, column, state, gpu.memory_percent, bar, memory_style(gpu))
     grid.put(row, column, f"{part_of_whole(gpu.memory_used, gpu.memory_total, state.settings.decimal):>14}", "calm", 14)
     for at, (name, metric) in enumerate(rest):
-        share, text = _activity(gpu, metric, state, "%")
+        share, text = activity(gpu, metric, state.theme)
+        text += "" if share is None else "%"
         _bar_row(grid, area.row + 1 + at, area.column + left + GAP, state, f"{name:7}", share, right - 12, text)
     row += 1
-    if below or gpu.processes or len(rest) == len(_ACTIVITY):
-        _who(grid, row, area.column, left if len(rest) == len(_ACTIVITY) else area.columns, state, below, gpu)
+    if below or gpu.processes or len(rest) == len(ACTIVITY):
+        _who(grid, row, area.column, left if len(rest) == len(ACTIVITY) else area.columns, state, below, gpu)
         row += 1
     for at, part in enumerate(gpu.instances):
         _part_row(grid, Area(row + at, area.column, 1, area.columns), state, part)
@@ -137,14 +135,6 @@ def _bar_row(
     return draw_styled(grid, row, column, f"{name}{drawn}{number}", styles)
 
 
-def _activity(gpu: Gpu, metric: Number, state: State, unit: str = "") -> tuple[float | None, str]:
-    """Return a share of activity and its text: a dash if there is none, and dots while it is being measured."""
-    value = gpu.get(metric.key)
-    if isinstance(value, (int, float)):
-        return value, f"{value:.0f}{unit}"
-    return None, state.theme.more if gpu.gaps.get(metric.key) == "pending" else MISSING
-
-
 def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
     """Draw a MIG instance: its size, its memory, how busy its SMs are, what limits it, who."""
     name = short_name(part).removeprefix("MIG ")
@@ -156,22 +146,33 @@ def _part_row(grid: Grid, area: Area, state: State, part: Gpu) -> None:
     memory = part_of_whole(part.memory_used, part.memory_total, state.settings.decimal)
     column = grid.put(area.row, column, f"{memory:>14}", "calm", 14)
     if has(part, Gpu.sm_active):
-        column = grid.put(area.row, column, f"  SM {_percent(part.sm_active):>4}", share_style(part.sm_active))
+        column = grid.put(area.row, column, f"  SM {percent(part.sm_active):>4}", share_style(part.sm_active))
     _who(grid, area.row, column + 2, area.column + area.columns - column - 2, state, told, part)
 
 
 def _lines(grid: Grid, area: Area, state: State, gpus: tuple[Gpu, ...], plan: GpuPlan, old: str) -> None:
     """Draw the visible lines, with titles above them; `old` is the age of values that are no longer current, or empty."""
     entries = [gpus[at] if part is None else gpus[at].instances[part] for at, part in plan.entries]
-    names = {short_name(gpu) for gpu in entries}
     notes = [_notes(state, gpu) for gpu in entries]
-    cells = plan.places[0].columns if plan.places else area.columns
-    columns = _Columns(gpus, state, cells, _longest_note(state, entries, notes), plan.across == 1, len(names) > 1)
-    for at, place in enumerate(plan.places):
-        gpu, part = entries[plan.first + at], plan.entries[plan.first + at][1] is not None
-        if plan.titles and at % plan.height == 0:
-            _titles(grid, Area(area.row, place.column, 1, place.columns), columns)
-        _row(grid, place, state, columns, gpu, part, notes[plan.first + at])
+    index = max(len(_label(state, gpus[at], part)) for at, part in plan.entries)
+    columns = GpuColumns(
+        gpus,
+        (plan.places[0].columns if plan.places else area.columns) - index - 1,
+        state.theme,
+        _longest_note(state, entries, notes),
+        named=plan.across == 1,
+        shaded=True,
+        decimal=state.settings.decimal,
+        fahrenheit=state.settings.fahrenheit,
+    )
+    for at, place in enumerate(plan.places, plan.first):
+        if plan.titles and (at - plan.first) % plan.height == 0:
+            draw(grid, area.row, place.column + index + 1 + columns.name, columns.titles(), "label")
+        whole, part = plan.entries[at]
+        number = f"{_label(state, gpus[whole], part):>{index}}"
+        grid.put(place.row, place.column, number, "border" if part is not None else _mark(entries[at], state))
+        row = Area(place.row, place.column + index + 1, 1, place.columns - index - 1)
+        _row(grid, row, state, columns, entries[at], notes[at])
     if old:
         _fade(grid, area)
         _corner(grid, area, old)
@@ -191,84 +192,13 @@ def _longest_note(state: State, gpus: list[Gpu], notes: list[list[Note]]) -> int
     return min(64, -(-longest // 8) * 8)
 
 
-class _Columns:
-    """The columns of lines of one width: the vital numbers always, the rest in order of worth as room allows."""
-
-    def __init__(self, gpus: tuple[Gpu, ...], state: State, cells: int, notes: int, named: bool, mixed: bool) -> None:
-        decimal = state.settings.decimal
-        parts = [part for gpu in gpus for part in (gpu, *gpu.instances)]
-        self.index = max(len(label(gpu)) for gpu in gpus)
-        self.index = max([self.index, *(1 + len(label(part)) for gpu in gpus for part in gpu.instances)])
-        self.temperature = 5 if state.settings.fahrenheit else 4
-        memory = max(8, *(len(part_of_whole(gpu.memory_used, gpu.memory_total, decimal)) for gpu in gpus))
-        limited = max(6, *(len(power(gpu)) for gpu in gpus))
-        active = any(has(part, metric) for part in parts for _, metric in _ACTIVITY)
-        name = min(20, max(width(short_name(part)) for part in parts))
-        owner = owner_cells(parts)
-        least = 2 + NARROWEST  # of the worst note, with the space before
-        self.bar = self.name = self.activity = self.notes = 0
-        self.power, self.memory = 5, 4
-        room = cells - (self.index + 1 + 4 + 2 + 4 + 2 + self.temperature + 1 + 5)
-        if room < 0:
-            self.power = 0
-
-        def afford(more: int) -> bool:
-            nonlocal room
-            if more > room:
-                return False
-            room -= more
-            return True
-
-        self.flag = 2 if afford(2) else 0
-        if afford(2 * 5):
-            self.bar = 4
-        for wanted in (least + (2 + owner if owner else 0), least):
-            if self.flag and not self.notes and afford(wanted - self.flag):
-                self.notes = wanted
-        if afford(memory - 4):
-            self.memory = memory
-        if mixed and (shown := min(name, room - 2)) >= min(name, _SHORTEST_NAME) and afford(shown + 2):
-            self.name = shown + 2
-        if active and afford(3 * 5):
-            self.activity = 15
-        if afford(limited - 5 + 1):
-            self.power = limited + 1
-        if self.bar:
-            more = min(4, room // 2)
-            self.bar += more
-            room -= 2 * more
-        if self.notes:
-            more = max(0, min(notes + 2 - self.notes, room))
-            self.notes += more
-            room -= more
-        if named and not self.name and afford(name + 2):
-            self.name = name + 2
-        if self.bar:
-            self.bar += max(0, min(_LONGEST_BAR - self.bar, room // 2))
+def _label(state: State, gpu: Gpu, part: int | None) -> str:
+    """Return the number of a GPU, or of one of its MIG instances with a branch before it."""
+    return label(gpu) if part is None else state.theme.glyph("└", "-") + label(gpu.instances[part])
 
 
-def _titles(grid: Grid, area: Area, columns: _Columns) -> None:
-    row, column = area.row, area.column + columns.index + 1 + columns.name
-    bar = columns.bar + 1 if columns.bar else 0
-    draw(grid, row, column, "UTIL", "label")
-    column += bar + 4
-    if columns.activity:
-        column = draw(grid, row, column, "   SM TENS DRAM", "label")
-    column += 2
-    draw(grid, row, column, "MEMORY" if bar or columns.memory > 4 else " MEM", "label")
-    column += bar + columns.memory + 2
-    column = draw(grid, row, column, f"{'TEMP':>{columns.temperature}}", "label") + 1
-    if columns.power:
-        draw(grid, row, column, f"{'POWER':>{columns.power}}", "label")
-
-
-def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part: bool, notes: Sequence[Note]) -> None:
+def _row(grid: Grid, area: Area, state: State, columns: GpuColumns, gpu: Gpu, notes: Sequence[Note]) -> None:
     row, column, theme = area.row, area.column, state.theme
-    if part:
-        grid.put(row, column, f"{theme.glyph('└', '-') + label(gpu):>{columns.index}}", "border")
-    else:
-        grid.put(row, column, f"{label(gpu):>{columns.index}}", _mark(gpu, state))
-    column += columns.index + 1
     if columns.name:
         grid.put(row, column, fit(short_name(gpu), columns.name - 2, theme.more), "calm")
         column += columns.name
@@ -276,29 +206,9 @@ def _row(grid: Grid, area: Area, state: State, columns: _Columns, gpu: Gpu, part
     if words:
         grid.put(row, column, fit(words, area.column + area.columns - column, theme.more), style)
         return
-    use, bar = gpu.utilization, columns.bar
-    if bar:
-        column = _gauge(grid, row, column, state, use, bar, share_style(use)) + 1
-    column = draw(grid, row, column, f"{_percent(use):>4}", share_style(use))
-    for _, metric in _ACTIVITY if columns.activity else ():
-        share, text = _activity(gpu, metric, state)
-        column = draw(grid, row, column, f"{text:>5}", share_style(share))
-    column += 2
-    if bar:
-        column = _gauge(grid, row, column, state, gpu.memory_percent, bar, memory_style(gpu)) + 1
-    if columns.memory > 4:
-        text, style = part_of_whole(gpu.memory_used, gpu.memory_total, state.settings.decimal), "calm"
-    else:
-        text, style = _percent(gpu.memory_percent), memory_style(gpu)
-    column = draw(grid, row, column, f"{text:>{columns.memory}}", style) + 2
-    text = degrees(gpu.temperature, theme, state.settings.fahrenheit)
-    column = draw(grid, row, column, f"{text:>{columns.temperature}}", severity(Gpu.temperature, gpu)) + 1
-    if columns.power:
-        text = power(gpu) if columns.power > 5 else power(gpu, limit=False).replace(" ", "")
-        column = draw(grid, row, column, f"{text:>{columns.power}}", "calm")
-    room = area.column + area.columns - column - 2
+    column = draw_styled(grid, row, column, *columns.numbers(gpu))
     if columns.notes:
-        _who(grid, row, column + 2, room, state, notes, gpu)
+        _who(grid, row, column + 2, area.column + area.columns - column - 2, state, notes, gpu)
     elif columns.flag and worst(gpu, notes, theme)[1] == "critical":
         draw(grid, row, column + 1, "!", "critical")
 
@@ -385,11 +295,6 @@ def _gauge(grid: Grid, row: int, column: int, state: State, share: float | None,
     """Draw a bar of a percentage and return the column after it."""
     text, styles = state.theme.gauge(None if share is None else share / 100, max(0, cells), style)
     return draw_styled(grid, row, column, text, styles)
-
-
-def _percent(share: float | None) -> str:
-    """Return a percentage, short: 97%."""
-    return MISSING if share is None else f"{share:.0f}%"
 
 
 def hidden_text(theme: Theme, above: int, below: int) -> str:

@@ -6,7 +6,7 @@ from ....present.cells import MISSING, clock_text, elapsed_text, number_text
 from ....present.events import event_style, event_text
 from ....present.plot import mini
 from ....present.text import clean, fit, width
-from ....present.words import part_of_whole, share_style, short_name
+from ....present.words import part_of_whole, percent, share_style, short_name
 from ....screen.grid import draw
 from ....units import duration_text, size_text
 
@@ -240,7 +240,7 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
     decimal = state.settings.decimal
     bar = max(4, min(20, (columns - 40) // 6)) if columns >= 50 else 0
     cpu = host.cpu_percent
-    facts = [_gauge("CPU", None if cpu is None else cpu / 100, f"{_percent(cpu):>4}", share_style(cpu), bar, state)]
+    facts = [_gauge("CPU", None if cpu is None else cpu / 100, f"{percent(cpu):>4}", share_style(cpu), bar, state)]
     share = _share(host.memory_used, host.memory_total)
     memory = part_of_whole(host.memory_used, host.memory_total, decimal)
     facts.append(_gauge("memory" if bar else "mem", share, memory, _pressure(share), bar, state))
@@ -249,7 +249,7 @@ def _facts(host: Host, state: State, columns: int) -> list[list[Piece]]:
         facts.append([("load ", "label"), (loads, "calm")])
     if host.iowait is not None:
         style = "warn" if host.iowait >= 20 else "calm"
-        facts.append([("iowait ", "label"), (f"{_percent(host.iowait):>4}", style)])
+        facts.append([("iowait ", "label"), (f"{percent(host.iowait):>4}", style)])
     facts += _traffic("disk", ("read", host.disk_read), ("write", host.disk_write), decimal)
     facts += _traffic("net", ("in", host.net_rx), ("out", host.net_tx), decimal)
     facts += _traffic("ib", ("in", _infiniband(host, host.port_rx)), ("out", _infiniband(host, host.port_tx)), decimal)
@@ -309,7 +309,3 @@ def _pressure(share: float | None) -> str:
     if share is None or share < _NEARLY_FULL:
         return "memory"
     return "critical" if share >= _FULL else "warn"
-
-
-def _percent(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.0f}%"

@@ -10,7 +10,7 @@ from ....present.line import Line, gauge, table_lines, wrapped_lines
 from ....present.plot import mini
 from ....present.text import clean, fit
 from ....present.verdicts import gpu_name
-from ....present.words import GAPS, has, label, part_of_whole, share_style, short_name, silence
+from ....present.words import GAPS, has, label, part_of_whole, percent, share_style, short_name, silence
 from ....units import CELSIUS, PERCENT, size_text
 from ..layout import Area, split
 from . import charts
@@ -316,7 +316,7 @@ def _disks(host: Host, state: State, cells: int) -> Section:
     rows = []
     for at, name in enumerate(host.disk_names):
         busy = _at(host.disk_busy, at)
-        used = (MISSING if busy is None else f"{busy:.0f}%", "warn" if (busy or 0) >= 80 else share_style(busy))
+        used = (percent(busy), "warn" if (busy or 0) >= 80 else share_style(busy))
         rates = [(_rate(_at(rates, at), state), "") for rates in (host.disk_reads, host.disk_writes)]
         rows.append([(clean(name), ""), *rates, used])
     return "Disks", "", table_lines(("DISK", "READ", "WRITE", "BUSY"), rows, (False, True, True, True))
@@ -380,10 +380,9 @@ def _row(metric: Metric, host: Host, state: State, style: str = "") -> Line:
 
 def _bar(name: str, share: float | None, state: State, cells: int, text: str = "", style: str = "") -> Line:
     words = f" {text}" if text else ""
-    number = MISSING if share is None else f"{share:.0f}%"
     bar = max(0, min(40, cells - _NAME - 6 - len(words)))
     drawn = gauge(state.theme, None if share is None else share / 100, bar, style or share_style(share))
-    return Line().add(name, "label", _NAME).extend(drawn).add(f" {number:>4}").add(words, "label")
+    return Line().add(name, "label", _NAME).extend(drawn).add(f" {percent(share):>4}").add(words, "label")
 
 
 def _rate(value: float | None, state: State) -> str:
