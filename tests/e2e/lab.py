@@ -46,6 +46,7 @@ def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         "GPULSE_HISTORY": str(folder / "history.db"),
         "GPULSE_RUNS": "off",
+        "GPULSE_CLAIMS": str(folder),
     }
     return plain | {"FAKE_NVML_LATENCY": "none"} | own | more
 

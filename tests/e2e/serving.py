@@ -34,6 +34,7 @@ def plain_environment(folder: Path, **more: str) -> dict[str, str]:
             "GPULSE_CONFIG": str(folder / "config.toml"),
             "HOME": str(folder),
             "GPULSE_HISTORY": str(folder / "history.db"),
+            "GPULSE_CLAIMS": str(folder),
         }
         | more
     )

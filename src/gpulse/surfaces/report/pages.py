@@ -105,7 +105,9 @@ def subtitle(run: Run) -> Cell:
 def tiles(run: Run) -> list[tuple[str, Cell, Cell]]:
     """Return the figures that everybody wants."""
     summary = run.summary
-    apart = (run.end - run.start - run.missing) / max(1, summary.samples - 1)  # rows of a history have several distances
+    apart = (run.end - run.start - run.missing) / max(
+        1, summary.samples - 1
+    )  # rows of a history have several distances
     spacing = f"{apart:.2g} s apart" if apart < 99 else f"about {duration_text(apart)} apart"
     samples = f"{summary.samples:,} samples, {spacing}" if summary.samples > 1 else "1 sample"
     lost = f"; {duration_text(run.missing)} missing" if run.missing >= 1 else ""

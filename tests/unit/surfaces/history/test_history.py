@@ -256,7 +256,8 @@ def test_processes_with_their_peak_and_how_they_ended(tmp_path: Path) -> None:
             for pid in (1, 2)
             if pid == 1 or at < 300
         ]
-        held = [one.replace(memory_used=70 << 30 if at == 299 and one.pid == 2 else 4 << 30) for one in both]
+        last = {297: 20, 298: 40, 299: 70}.get(at, 4)  # steps until the end, as of batches that grow
+        held = [one.replace(memory_used=(last if one.pid == 2 else 4) << 30) for one in both]
         return tick(
             at, gpu("GPU-a", tuple(held), utilization=50.0, memory_used=sum(one.memory_used or 0 for one in held))
         )
