@@ -117,12 +117,9 @@ def holding_text(step: ReclaimStep) -> str:
 
 
 def _holding(event: Event) -> Parts:
-    process, idle = event.process, event.values.get("idle")
-    whose = (Untrusted(process.user or "?"), "'s ", Untrusted(process.name or "process")) if process is not None else ()
-    pid = "" if process is None or process.pid is None else f" (pid {process.pid:.0f})"
-    lasted = duration_text(idle) if isinstance(idle, (int, float)) else "long"
-    size = size_text(event.value or 0.0)
-    return (*whose, f"{pid} holds {size} on {gpus_text(event.gpus)} and has been idle for {lasted}")
+    lasted = duration_text(_number(event, "idle")) if "idle" in event.values else "long"
+    held = f" holds {size_text(event.value or 0.0)} on {gpus_text(event.gpus)}"
+    return (*process_parts(event.process), f"{held} and has been idle for {lasted}")
 
 
 def _number(event: Event, key: str = "") -> float:

@@ -10,6 +10,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..model.verdict import Evidence, Plain
 
+# What a thread does, by its state.
+THREADS = {
+    "running": "runs", "disk": "waits for a disk", "lock": "waits for a lock or queue", "sleep": "sleeps",
+    "network": "waits for a socket", "poll": "waits for events", "pipe": "waits for a pipe", "driver": "is in the driver",
+    "waiting": "waits", "stopped": "is stopped",
+}  # fmt: skip
 # Numbers that the diagnosis derives: the words before the number, and its kind.
 FIGURES: dict[str, tuple[str, str]] = {
     "busy": ("time with a kernel running", "percent"),
@@ -22,16 +28,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "network_share": ("GPU waits for the network", "percent"),
     "launch_share": ("launching and small kernels", "percent"),
     "copy_share": ("copies without computing", "percent"),
-    "thread_running": ("samples in which the thread runs", "percent"),
-    "thread_disk": ("samples in which the thread waits for a disk", "percent"),
-    "thread_lock": ("samples in which the thread waits for a lock or queue", "percent"),
-    "thread_sleep": ("samples in which the thread sleeps", "percent"),
-    "thread_network": ("samples in which the thread waits for a socket", "percent"),
-    "thread_poll": ("samples in which the thread waits for events", "percent"),
-    "thread_pipe": ("samples in which the thread waits for a pipe", "percent"),
-    "thread_driver": ("samples in which the thread is in the driver", "percent"),
-    "thread_waiting": ("samples in which the thread waits", "percent"),
-    "thread_stopped": ("samples in which the thread is stopped", "percent"),
+    **{f"thread_{state}": (f"samples in which the thread {does}", "percent") for state, does in THREADS.items()},
     "workers_blocked": ("workers that wait for a disk", "number"),
     "running_time": ("running for", "duration"),
     "cpu_main": ("CPU of the process", "cores"),

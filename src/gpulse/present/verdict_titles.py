@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model.condition import xid_of
 from ..units import count_text, duration_text, size_text
 from .cells import xid_text
-from .figures import figure_text
+from .figures import THREADS, figure_text
 from .text import clean
 from .words import gpus_text
 
@@ -135,20 +135,11 @@ def _io(verdict: Verdict) -> str:
     return f"Input-bound: the GPU waits {waits} of the time while data is read from storage{speed}."
 
 
-_DOING = {
-    "sleep": "its main thread sleeps",
-    "lock": "its main thread waits for a lock or queue",
-    "poll": "its main thread waits for events",
-    "pipe": "its main thread waits for a pipe",
-    "network": "its main thread waits for a socket",
-    "driver": "its main thread is in the driver",
-}
-
-
 def _waiting(verdict: Verdict) -> str:
     part, state = str(verdict.values.get("kind")), str(verdict.values.get("state"))
     what = "the network" if part == "network" else "something outside the program"
-    doing = _DOING.get(state, "neither it nor its workers run")
+    told = state in THREADS and state not in ("waiting", "disk")  # those say no more than that neither runs
+    doing = f"its main thread {THREADS[state]}" if told else "neither it nor its workers run"
     return f"Waiting: the GPU waits {_figure(verdict, f'{part}_share')} of the time for {what} ({doing})."
 
 

@@ -47,6 +47,11 @@ class Span:
         self._means: dict[str, float | None] = {}
 
     @property
+    def places(self) -> range:
+        """The places of its samples."""
+        return range(self.first, self.end)
+
+    @property
     def parts(self) -> dict[str, float]:
         """Where the time goes: shares (0–1) by part of a budget, which sum to 1."""
         return self._split[0]
@@ -162,7 +167,7 @@ class Span:
     def tracks(self) -> list[ProcessSamples]:
         """The processes of this span, the one that holds the most memory first."""
         here = [track for track in self.gpu.tracks.values() if track.at[0] < self.end and track.at[-1] >= self.first]
-        return sorted(here, key=lambda track: -max(track.known("memory_used"), default=0.0))
+        return sorted(here, key=lambda track: -_most_held(track))
 
     @property
     def own(self) -> list[ProcessSamples]:
@@ -173,7 +178,7 @@ class Span:
     @cached_property
     def main(self) -> ProcessSamples | None:
         """The process that the span is about: the one that works most, else the one that holds most."""
-        return max(self.own, key=_importance, default=None)
+        return max(self.own, key=lambda track: (sm_share(track) or 0.0, _most_held(track)), default=None)
 
     def process_mean(self, key: str) -> float | None:
         """Return the mean of a metric of the main process over the span."""
@@ -184,7 +189,7 @@ class Span:
 
     def mean_of(self, track: ProcessSamples, key: str) -> float | None:
         """Return the mean of a metric of any process over the span."""
-        return track.mean(key, self.gpu.weights, range(self.first, self.end))
+        return track.mean(key, self.gpu.weights, self.places)
 
     @property
     def process_age(self) -> float | None:
@@ -276,9 +281,16 @@ def link_rate(generation: float | None, width: float | None) -> float | None:
     return _LANE[int(generation)] * width
 
 
-def _importance(track: ProcessSamples) -> tuple[float, float]:
-    work = track.known("sm_utilization")
-    return (sum(work) / len(work) if work else 0.0, max(track.known("memory_used"), default=0.0))
+def sm_share(track: ProcessSamples, span: Span | None = None) -> float | None:
+    """Return the mean of the SM shares of a process, which the driver tells for some samples only; of a span, or of all."""
+    known = [
+        value for at, value in track.between("sm_utilization", 0, track.at[-1] + 1) if span is None or at in span.places
+    ]
+    return sum(known) / len(known) if known else None
+
+
+def _most_held(track: ProcessSamples) -> float:
+    return max(track.known("memory_used"), default=0.0)
 
 
 def _changes(known: Sequence[float]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...events import IDLE_HELD
 from ..rule import DiagnosisRule, Evidence, Span, Verdict, above, facts
+from ..span import sm_share
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _CPU = 0.5  # cores
 def _judge(span: Span) -> Verdict | None:
     if len(span.tracks) < 2:
         return None
-    shares = [(track, _mean(track, span)) for track in span.tracks]
+    shares = [(track, sm_share(track, span)) for track in span.tracks]
     sure = [track for track, share in shares if (share or 0.0) >= SHARE]
     likely = [track for track, share in shares if share is None and _may_use(track, span)]
     if len(sure) + len(likely) < 2:
@@ -33,11 +34,6 @@ def _judge(span: Span) -> Verdict | None:
     return RULE.found(
         span, "high" if len(sure) >= 2 else "low", evidence, processes=both, share=together, count=len(both)
     )
-
-
-def _mean(track: ProcessSamples, span: Span) -> float | None:
-    known = [value for _, value in track.between("sm_utilization", span.first, span.end)]
-    return sum(known) / len(known) if known else None
 
 
 def _may_use(track: ProcessSamples, span: Span) -> bool:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from ..rule import DiagnosisRule, Span, Verdict, below, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ..window import ProcessSamples
+from ..span import sm_share
 
 OWN = 1.0  # per cent of the SM time that the program uses
 OTHERS = 5.0  # per cent that others use
@@ -16,9 +13,10 @@ def _judge(span: Span) -> Verdict | None:
     own = span.gpu.own
     if own is None or not span.gpu.lists_processes:
         return None
+    used = {track.pid: sm_share(track) for track in span.tracks}
     mine = [track for track in span.tracks if track.pid in own]
-    others = [track for track in span.tracks if track.pid not in own and (_share(track) or 0.0) >= OTHERS]
-    shares = [_share(track) for track in mine]
+    others = [track for track in span.tracks if track.pid not in own and (used[track.pid] or 0.0) >= OTHERS]
+    shares = [used[track.pid] for track in mine]
     if not others or any(share is None or share >= OWN for share in shares):
         return None
     evidence = [
@@ -27,11 +25,6 @@ def _judge(span: Span) -> Verdict | None:
         seen("cpu_main", span.cpu_main if mine else None),
     ]
     return RULE.found(span, "high", evidence, processes=others)
-
-
-def _share(track: ProcessSamples) -> float | None:
-    known = track.known("sm_utilization")
-    return sum(known) / len(known) if known else None
 
 
 RULE = DiagnosisRule(
