@@ -43,7 +43,10 @@ def loaded(env: dict[str, str], code: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return environment(Scenario.load("h200-busy"), tmp_path_factory.mktemp("imports"))
+    folder = tmp_path_factory.mktemp("imports")
+    return environment(
+        Scenario.load("h200-busy"), folder, GPULSE_CLAIMS=str(folder)
+    )  # nobody holds a GPU of this machine
 
 
 @pytest.fixture(scope="module")
