@@ -46,6 +46,7 @@ class JobFile:
         self._shared = shared
         self._began = time.time()
         self._stopped = threading.Event()
+        self._written = False
         self._teller = Teller(ledger, presence) if presence else None
         self.folder = job_folder(shared)
         self._thread = threading.Thread(target=self._write_on, name="gpulse-rank", daemon=True)
@@ -87,7 +88,11 @@ class JobFile:
         rank = global_rank(os.environ)
         if rank is None or self.folder is None:
             return
-        os.makedirs(self.folder, 0o700, exist_ok=True)
+        if not (
+            done and self._written
+        ):  # else the first rank has read them and removed the folder, which is to stay removed
+            os.makedirs(self.folder, 0o700, exist_ok=True)
+        self._written = True
         with replaced(os.path.join(self.folder, f"rank-{rank}.json")) as file:
             file.write(json.dumps(self._figures(rank) | {"done": done}, separators=(",", ":")).encode())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -68,6 +69,17 @@ def test_another_rank_leaves_its_figures_and_the_summary_alone(tmp_path: Path, m
     assert found.ranks == ()
     assert job.folder is not None
     assert json.loads((Path(job.folder) / "rank-1.json").read_text())["done"]
+
+
+def test_a_rank_that_ends_after_the_first_one_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    job = JobFile(Ledger(lambda: None), None)
+    job._write(done=False)
+    assert job.folder is not None
+    shutil.rmtree(job.folder)  # as the first rank does
+    job.finish(summary(), time.monotonic() + 10, report=False)
+    assert not os.path.exists(job.folder)
 
 
 def test_figures_of_an_earlier_job_and_what_is_no_file_of_ours_do_not_count(tmp_path: Path) -> None:
