@@ -103,10 +103,10 @@ class Measurement:
     @property
     def visible_gpus(self) -> tuple[GpuSummary, ...]:
         """The statistics of each GPU that this program can see, used by it or not; empty for a call shorter than 0.1 s."""
-        if self._gpus is not None:
-            return self._gpus
+        if self._gpus is not None or self.elapsed < SEEN:  # while it lasts, there is nothing to wait for, either
+            return self._gpus or ()
         complete, tally = self.wait(), self.tally
-        found = () if tally is None or self.elapsed < SEEN else tally.summary(self.name, self.elapsed).gpus
+        found = () if tally is None else tally.summary(self.name, self.elapsed).gpus
         if complete:
             self._gpus = found
         return found

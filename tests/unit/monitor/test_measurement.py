@@ -161,6 +161,13 @@ def test_what_was_read_too_early_is_not_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert call.memory_peak == 70
 
 
+def test_reading_it_while_it_lasts_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Measurement, "wait", None)
+    call = Measurement("open")
+    assert (call.gpus, call.used_gpu, call.memory_peak, call.energy) == ((), None, None, None)
+    assert str(call).startswith("open")
+
+
 def test_then_is_called_once_now_or_later() -> None:
     call, said = made(None, complete=False), []
     call.then(lambda _: said.append("later"))
