@@ -292,6 +292,7 @@ class BorrowedSink(Sink):
         self.processes, self.stacks = getattr(sink, "processes", ()), getattr(sink, "stacks", False)
         sink.open()
         self._sink = sink
+        self.path, self.directory = getattr(sink, "path", None), getattr(sink, "directory", None)
 
     def write(self, sample: Sample) -> None:
         self._sink.write(sample)

@@ -9,7 +9,7 @@ import pytest
 
 from gpulse import Monitor
 from gpulse.errors import UsageError
-from gpulse.monitor.arguments import sinks_of
+from gpulse.monitor.arguments import folder_beside, sinks_of
 from gpulse.sinks import CallableSink, CsvSink, JsonlSink, Sink, TensorBoardSink
 
 
@@ -32,6 +32,7 @@ def test_functions_paths_names_and_sinks(tmp_path: Path) -> None:
 def test_a_sink_that_does_not_inherit_from_ours() -> None:
     class Foreign:
         name = "foreign"
+        path = "/data/run.txt"
 
         def open(self) -> None: ...
         def write(self, sample: object) -> None: ...
@@ -42,6 +43,7 @@ def test_a_sink_that_does_not_inherit_from_ours() -> None:
     assert (sink.name, sink.processes, sink.stacks, sink.continued()) == ("foreign", (), False, "")
     sink.open()
     sink.summarize("what it cannot take")
+    assert folder_beside([sink]) == "/data"
     sink.close()
 
 
