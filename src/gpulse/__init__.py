@@ -54,15 +54,9 @@ _HOOKS = {  # looked up by IPython, and by values that render themselves in note
 def __getattr__(name: str) -> object:
     if name in ("sinks", "callbacks", "sources", "testing"):
         return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
-    from .hints import prepare
+    from .hints import load_public
 
-    home = _HOMES.get(name) or _HOOKS.get(name)
-    if home is None:
-        raise AttributeError(f"module 'gpulse' has no attribute {name!r}")
-    found = getattr(__import__(f"gpulse.{home}", fromlist=[name]), name)
-    globals()[name] = found
-    prepare(found)
-    return found
+    return load_public(__name__, name, _HOMES | _HOOKS)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import ModuleType
     from typing import Any
 
@@ -44,6 +44,16 @@ class Hints(dict):  # type: ignore[type-arg]
         """Return annotations, likewise."""
         complete(self._module)
         return super().values()
+
+
+def load_public(package: str, name: str, homes: Mapping[str, str]) -> object:
+    """Return a public name of a package at its first use; `homes` says in which of its modules each is."""
+    if name not in homes:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    found = getattr(__import__(f"{package}.{homes[name]}", fromlist=[name]), name)
+    setattr(sys.modules[package], name, found)
+    prepare(found)
+    return found
 
 
 def prepare(entry: object) -> None:

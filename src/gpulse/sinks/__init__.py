@@ -9,14 +9,9 @@ __all__ = list(_HOMES)  # a single table of names
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulse.sinks' has no attribute {name!r}")
-    from ..hints import prepare
+    from ..hints import load_public
 
-    found = getattr(__import__(f"gpulse.sinks.{_HOMES[name]}", fromlist=[name]), name)
-    globals()[name] = found
-    prepare(found)
-    return found
+    return load_public(__name__, name, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -11,14 +11,9 @@ __all__ = ["Source", "Device", "DeviceSample", "Facts", "Counter", "Machine"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module 'gpulse.sources' has no attribute {name!r}")
-    from ..hints import prepare
+    from ..hints import load_public
 
-    found = getattr(__import__("gpulse.sources.base", fromlist=[name]), name)
-    globals()[name] = found
-    prepare(found)
-    return found
+    return load_public(__name__, name, dict.fromkeys(__all__, "base"))
 
 
 def __dir__() -> list[str]:

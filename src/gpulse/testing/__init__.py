@@ -12,14 +12,9 @@ __all__ = list(_HOMES)  # one table, not two
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gpulse.testing' has no attribute {name!r}")
-    from ..hints import prepare
+    from ..hints import load_public
 
-    found = getattr(__import__(f"gpulse.testing.{_HOMES[name]}", fromlist=[name]), name)
-    globals()[name] = found
-    prepare(found)
-    return found
+    return load_public(__name__, name, _HOMES)
 
 
 def __dir__() -> list[str]:
