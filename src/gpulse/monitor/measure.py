@@ -73,11 +73,11 @@ class Measure:
         self._sync = sync
         self._show = show
         self._reset_peak = reset_peak
-        self._open: list[Timing] = []
+        self._open: dict[Timing, None] = {}  # the last one last
 
     def __enter__(self) -> Measurement:
         timing = self.timing().__enter__()
-        self._open.append(timing)
+        self._open[timing] = None
         _inside.set((*_inside.get(), timing))
         return timing.measurement
 
@@ -85,10 +85,10 @@ class Measure:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # a block may end in another thread or task than it began, as in web frameworks: then it is the last one
-        here = [timing for timing in _inside.get() if timing in self._open] or self._open
-        if here:
-            timing = here[-1]
-            self._open.remove(timing)
+        here = [timing for timing in _inside.get() if timing in self._open]
+        timing = here[-1] if here else next(reversed(self._open), None)
+        if timing is not None:
+            del self._open[timing]
             _inside.set(tuple(one for one in _inside.get() if one is not timing))
             timing.__exit__(kind, error, trace)
 
