@@ -317,9 +317,8 @@ def together(runs: Iterable[ServedRun], key: str) -> float | None:
     """Return a figure of all servers of a run: rates add up, latencies are the highest, tokens per joule of those with both."""
     found = list(runs)
     if key == "tokens_per_joule":
-        measured = [(one.tokens, one.joules) for one in found if one.tokens is not None and one.joules is not None]
-        joules = sum(energy for _, energy in measured)
-        return _rounded(sum(tokens for tokens, _ in measured) / joules) if joules else None
+        both = [(one.tokens, one.joules) for one in found if one.tokens is not None and one.joules]
+        return _rounded(sum(tokens for tokens, _ in both) / sum(joules for _, joules in both)) if both else None
     known = [value for one in found if (value := one.mean(key)) is not None]
     if not known:
         return None

@@ -253,8 +253,9 @@ def serving_ending(runs: Sequence[ServedRun]) -> list[str]:
         parts = [model_name(run.server)]
         if run.tokens is not None:
             parts.append(f"{run.tokens:,.0f} tokens, {quantity_text('tok/s', run.mean('generation_rate'))}")
-        if (running := run.mean("running")) is not None:
-            parts.append(f"{running:.1f} running, {run.mean('waiting') or 0:.1f} waiting")
+        requests = [(name, run.mean(name)) for name in ("running", "waiting")]
+        if known := [f"{mean:.1f} {name}" for name, mean in requests if mean is not None]:
+            parts.append(", ".join(known))
         if (cache := run.mean("kv_cache")) is not None:
             parts.append(f"KV {cache:.0f} % (max {run.highest['kv_cache']:.0f})")
         for title, key in (("first token", "first_token_p95"), ("between tokens", "inter_token_p95")):

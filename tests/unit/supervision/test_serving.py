@@ -53,6 +53,19 @@ def test_energy_that_is_not_known_for_all_gpus_is_not_told() -> None:
     (run,) = tally.sorted()
     assert run.joules is None
     assert run.tokens_per_joule is None
+    known = ServingTally()
+    known.add(frame(0, 1000.0), 1.0)
+    assert together([run, *known.sorted()], "tokens_per_joule") == 1.0  # of the one whose energy is known
+    assert together([run], "tokens_per_joule") is None
+
+
+def test_a_server_that_does_not_say_who_waits_is_not_without_a_queue() -> None:
+    tally = ServingTally()
+    silent = Server({key: value for key, value in _USUAL.items() if key != "waiting"})
+    tally.add(frame(0, 1.0).replace(serving=(silent,)), 1.0)
+    (line,) = serving_ending(tally.sorted())
+    assert "· 12.0 running ·" in line
+    assert "waiting" not in line
 
 
 @pytest.mark.parametrize(("own", "count"), [(frozenset({10}), 1), (frozenset({99}), 0), (None, 1)])
