@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import gc
 import io
 import json
 import os
@@ -438,6 +439,7 @@ def import_everything() -> None:
 def serve() -> None:
     """Answer for one machine a line until there are no more."""
     import_everything()
+    gc.freeze()  # a collection in a fork would copy every page
     for line in iter(sys.stdin.readline, ""):
         if (pid := os.fork()) == 0:
             print(json.dumps(problems_of(json.loads(line))), flush=True)

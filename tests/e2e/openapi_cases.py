@@ -38,7 +38,7 @@ def test_the_document_that_is_served_is_this_one(server: Serving) -> None:
 
 
 @schema.parametrize()  # type: ignore[untyped-decorator]
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 def test_every_answer_is_one_that_the_document_names(case: Any, server: Serving) -> None:
     answer = case.call(
         base_url=f"http://127.0.0.1:{server.port}", headers={"Authorization": f"Bearer {server.token}"}, timeout=30

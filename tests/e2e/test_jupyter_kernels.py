@@ -114,7 +114,8 @@ class BusyLab:
         (self.server.root / "gpus.py").write_text(_MODULE.format(folder=str(self._driver)))
         (self.server.root / "train.ipynb").write_text(json.dumps(notebook(*CELLS)))
         about = {"path": "train.ipynb", "name": "train.ipynb", "type": "notebook", "kernel": {"name": "gpu"}}
-        self.kernel = self.server.ask("api/sessions", about)["kernel"]["id"]
+        self.session = self.server.ask("api/sessions", about)
+        self.kernel = self.session["kernel"]["id"]
         made = scenario(kernel_pid(self.server), self.other.pid)
         (self._driver / "scenario.ini").write_text(made.text())
         return self
@@ -224,17 +225,9 @@ def test_one_row_has_the_total_and_opens_its_gpus(browser: Browser, busy: BusyLa
     )
     assert all("20.0 GiB" in use for use in uses), "not the 30 GiB of somebody else"
     assert busy.row["host_memory"] > 0
+    assert [busy.row[key] for key in ("name", "session", "id")] == ["train.ipynb", busy.session["id"], busy.kernel]
     browser.click(f"{PANEL} .toggle")
     browser.until(f"!document.querySelector('{PANEL} .use').offsetParent")
-
-
-def test_a_reload_shows_the_past_cells(browser: Browser, busy: BusyLab) -> None:
-    browser.open("about:blank")
-    show(browser, busy)
-    runs_ended(browser, len(CELLS))
-    text = browser.evaluate(f"document.querySelector('{PANEL} .runs').innerText")
-    assert "take the memory" in text
-    assert "failed" in text
 
 
 def test_the_name_opens_the_notebook(browser: Browser, busy: BusyLab) -> None:
@@ -243,7 +236,9 @@ def test_the_name_opens_the_notebook(browser: Browser, busy: BusyLab) -> None:
     browser.until("document.querySelector('.jp-Notebook')?.offsetParent")
 
 
-def test_an_idle_kernel_is_told_where_the_settings_say_so(browser: Browser, busy: BusyLab) -> None:
+def test_a_reload_shows_the_past_cells_and_an_idle_kernel_is_told_where_the_settings_say_so(
+    browser: Browser, busy: BusyLab
+) -> None:
     settings = "lab/api/settings/gpulse:plugin"
     busy.server.ask(settings, {"raw": '{"idleHours": 0.0002}'}, method="PUT")
     browser.open("about:blank")  # a lab that is open has other settings
@@ -253,6 +248,10 @@ def test_an_idle_kernel_is_told_where_the_settings_say_so(browser: Browser, busy
         text = browser.until(toast)
         assert "train.ipynb has been idle for" in text
         assert "holds 160 GiB on GPUs 0-7" in text
+        runs_ended(browser, len(CELLS))
+        text = browser.evaluate(f"document.querySelector('{PANEL} .runs').innerText")
+        assert "take the memory" in text
+        assert "failed" in text
     finally:
         busy.server.ask(settings, {"raw": "{}"}, method="PUT")
         browser.open("about:blank")
@@ -287,6 +286,7 @@ def test_interrupt_restart_and_shut_down_name_what_becomes_free(browser: Browser
 
     browser.click(button % 3)
     browser.until("document.querySelector('.jp-Dialog')?.innerText.includes('Shut down the kernel of train.ipynb?')")
+    assert busy.server.ask("api/kernels"), "nothing may end before it is confirmed"
     browser.click(".jp-Dialog button.jp-mod-warn")
     browser.until(f"document.querySelector('{PANEL}').innerText.includes('No kernels are running')")
     assert busy.server.ask("api/kernels") == []
