@@ -12,7 +12,7 @@ from ...model.snapshot import Cadence, Growth
 from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
 from .blocks import DAMAGED
 from .columns import sound
-from .database import insertion, is_sound, sum_of
+from .database import SPAN, insertion, is_sound, sum_of
 from .slots import parts_of
 
 TYPE_CHECKING = False
@@ -335,9 +335,7 @@ class EventRows:
 
     def close_open(self, connection: sqlite3.Connection) -> None:
         """End what an earlier writer left open with the last time it recorded: what still holds is found again."""
-        last = connection.execute(
-            "SELECT max(stop) FROM (SELECT stop FROM block UNION ALL SELECT time FROM tick)"
-        ).fetchone()[0]
+        last = connection.execute(SPAN).fetchone()[1]
         if last is not None:
             changed = f"until = max(time, ?1), sum = {sum_of('event', until='max(time, ?1)')}"
             sql = f"UPDATE main.event SET {changed} WHERE until IS NULL AND kind IN ({_OPEN})"

@@ -150,6 +150,11 @@ def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, 
     return [(gpu, uuid, json.loads(text)) for gpu, (uuid, text) in told.items()]
 
 
+def uuids_of(connection: sqlite3.Connection) -> dict[int, str]:
+    """Return the UUIDs of GPUs, servers and, as 0, the host by the number each has in the database."""
+    return dict(connection.execute("SELECT id, uuid FROM gpu"))
+
+
 def labels_of(connection: sqlite3.Connection, end: float = float("inf")) -> dict[str, str]:
     """Return the number that people know each GPU by at a moment, by UUID."""
     found = latest_facts(connection, end)

@@ -11,13 +11,14 @@ from ...model.event import Event
 from ...model.snapshot import Cadence
 from ...value import Value, fresh
 from ..place import DamagedBlock
+from .answers import labels_of, uuids_of
 from .columns import NAN, Column, pack, unpack
 from .database import insertion, is_sound, pack_parts, unpack_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from .columns import Floats
 
@@ -329,17 +330,11 @@ def merged(damages: Iterable[Damage]) -> list[Damage]:
 
 
 def events_of(
-    damages: Iterable[Damage],
-    uuids: Mapping[int, str],
-    labels: Mapping[str, str],
-    start: float = -inf,
-    end: float = inf,
+    connection: sqlite3.Connection, damages: Sequence[Damage], start: float = -inf, end: float = inf
 ) -> list[Event]:
-    """Return the events of what is damaged between two times.
-
-    `uuids` are those of the GPUs by number, `labels` the numbers people know them by.
-    """
-    found = []
+    """Return the events of what is damaged between two times."""
+    found: list[Event] = []
+    uuids, labels = (uuids_of(connection), labels_of(connection, end)) if damages else ({}, {})
     for damage in merged(damages):
         if damage.start < end and damage.stop >= start:
             uuid = "" if damage.gpu is None else uuids.get(damage.gpu, "")

@@ -110,6 +110,8 @@ def _sum(table: str, expressions: list[str]) -> str:
     return f"checksum('{_checked_as(table)}', {given})"
 
 
+# the first and the last moment of which there are values
+SPAN = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
 BROKEN = (sqlite3.Error, UnicodeDecodeError)  # the latter when SQLite quotes a damaged name in its message
 FORMAT = 3  # of the tables; a file with another one is refused, and left as it is
 _APPLICATION = 0x67707568  # "gpuh": tells our files from other SQLite databases

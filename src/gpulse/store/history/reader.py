@@ -20,14 +20,14 @@ from .answers import (
     RecordedTime,
     Usage,
     UsageTimes,
-    labels_of,
     latest_facts,
     usage_times,
     use_of,
+    uuids_of,
 )
 from .blocks import DAMAGED, damaged_rows, damaged_uses, events_of, merged, without_repeats
 from .columns import SERVING
-from .database import BROKEN, is_damage, open_to_read
+from .database import BROKEN, SPAN, is_damage, open_to_read
 from .fetching import TimeGrid, fetch
 from .slots import HOST, STRETCH, rebuilt
 
@@ -52,8 +52,6 @@ JOIN gpu ON gpu.id = process.gpu LEFT JOIN label ON label.id = process.id
 WHERE last >= ? AND first < ? ORDER BY process.id, first
 """
 _FIRST = -8  # the column `first`, from the end
-
-_SPAN = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
 
 
 class HistoryReader:
@@ -86,7 +84,7 @@ class HistoryReader:
 
     def span(self) -> tuple[float, float] | None:
         """Return the first and the last moment there is; None when nothing has been recorded."""
-        first, last = self._ask(lambda connection: connection.execute(_SPAN).fetchone())
+        first, last = self._ask(lambda connection: connection.execute(SPAN).fetchone())
         return None if first is None else (first, last)
 
     def series(
@@ -212,7 +210,7 @@ class HistoryReader:
             fetched = fetch(connection, {}, first, last + 0.001, (end - start) / points, self._damages)
             starts = connection.execute("SELECT time FROM event WHERE kind = 'start' ORDER BY time").fetchall()
             stretches = [] if fetched is None else fetched.stretches([time for (time,) in starts])
-            return latest_facts(connection, end), rows, stretches, connection.execute(_SPAN).fetchone()[1] or 0.0
+            return latest_facts(connection, end), rows, stretches, connection.execute(SPAN).fetchone()[1] or 0.0
 
         known, rows, stretches, newest = self._ask(found)
         instances = {uuid: facts for _, uuid, facts in known if "parent" in facts}
@@ -220,7 +218,7 @@ class HistoryReader:
 
     def unknown(self, uuids: Collection[str]) -> list[str]:
         """Return those UUIDs of which nothing was ever recorded."""
-        known = self._ask(lambda connection: {uuid for (uuid,) in connection.execute("SELECT uuid FROM gpu")})
+        known = set(self._ask(uuids_of).values())
         return [uuid for uuid in uuids if uuid not in known]
 
     def events(self, start: float, end: float, kinds: Collection[str] | None = None) -> list[Event]:
@@ -233,13 +231,11 @@ class HistoryReader:
     def _events(
         self, connection: sqlite3.Connection, start: float, end: float, kinds: Collection[str] | None
     ) -> list[Event]:
-        labels = labels_of(connection, end)
         told = read_events(connection, start, end, kinds)
         if kinds is not None and DAMAGED not in kinds:
             return told
-        uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
         lost = [*self._damages, *damaged_rows(connection), *damaged_uses(connection, start, end)]
-        found = without_repeats(events_of(lost, uuids, labels, start, end), told)
+        found = without_repeats(events_of(connection, lost, start, end), told)
         return sorted([*told, *found], key=lambda event: event.time) if found else told
 
     def snapshots(self, start: float, end: float, width: float = 0.0) -> Iterator[Snapshot]:

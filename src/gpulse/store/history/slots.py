@@ -18,7 +18,7 @@ from ...model.catalog import (
 from ...model.codec import STATES
 from ...model.metric import Flag, Number, Numbers, Words
 from ...model.snapshot import Snapshot
-from .answers import TEXTS, latest_facts
+from .answers import TEXTS, latest_facts, uuids_of
 from .columns import NAN, PROCESSES, SERVING, metrics_of, sound
 from .database import insertion
 from .fetching import fetch
@@ -83,7 +83,7 @@ class Slots:
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Take up what the database knows."""
         self.news: list[Statement] = []
-        self._gpus: dict[str, int] = {uuid: id for id, uuid in connection.execute("SELECT id, uuid FROM gpu")}
+        self._gpus: dict[str, int] = {uuid: id for id, uuid in uuids_of(connection).items()}
         rows = connection.execute("SELECT gpu, key, id FROM slot")
         self._slots: dict[tuple[int, str], int] = {(gpu, key): id for gpu, key, id in rows}
         self._last_slot = max(self._slots.values(), default=0)
@@ -234,7 +234,7 @@ def rebuilt(
     facts: dict[int, tuple[str, dict[str, Any]]] = {
         # of a GPU whose facts are damaged, the UUID is known, if it has one
         gpu: (uuid, {"uuid": uuid} if uuid.startswith(("GPU-", "MIG-")) else {})
-        for gpu, uuid in connection.execute("SELECT id, uuid FROM gpu")
+        for gpu, uuid in uuids_of(connection).items()
     }
     facts |= {gpu: (uuid, known) for gpu, uuid, known in latest_facts(connection, end)}
     users = connection.execute(_PROCESSES, (start, end)).fetchall()

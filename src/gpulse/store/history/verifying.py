@@ -9,7 +9,7 @@ from ...value import Value, fresh
 from ..place import HistoryError, WriterLock, path_to_read, prepare
 from . import database
 from .accounts import row_of
-from .answers import labels_of
+from .answers import uuids_of
 from .blocks import Damage, blocks_where, damage_of, damaged_rows, delete_damaged_blocks, events_of, read_block
 
 TYPE_CHECKING = False
@@ -112,10 +112,9 @@ def _check(connection: sqlite3.Connection, found: Verification, *, drop: bool = 
             if drop:
                 connection.execute(f"DELETE {damaged}")
     (found.ticks,) = connection.execute("SELECT count(*) FROM tick").fetchone()
-    uuids = dict(connection.execute("SELECT id, uuid FROM gpu"))
-    found.events = events_of(damages, uuids, labels_of(connection))
+    found.events = events_of(connection, damages)
     for event in found.events if drop else ():
-        number = next((id for id, uuid in uuids.items() if (uuid,) == event.uuids), None)
+        number = next((id for id, uuid in uuids_of(connection).items() if (uuid,) == event.uuids), None)
         connection.execute(database.insertion("event"), row_of(event, number))
 
 
@@ -295,6 +294,5 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
 
 def _holes(target: sqlite3.Connection) -> list[Damage]:
     """Return the stretch of the copy: within it, values are missing that cannot be named any more."""
-    sql = "SELECT min(start), max(stop) FROM (SELECT start, stop FROM block UNION ALL SELECT time, time FROM tick)"
-    first, last = target.execute(sql).fetchone()
+    first, last = target.execute(database.SPAN).fetchone()
     return [] if first is None else [Damage(first, last)]

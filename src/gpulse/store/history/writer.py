@@ -14,7 +14,7 @@ from ...queue_worker import QueueWorker
 from ..place import HistoryError, WriterLock, default_path, prepare
 from ..queue import boot_id as _boot_id
 from .accounts import Accounts, EventRows
-from .answers import COUNTED_EVERY, labels_of
+from .answers import COUNTED_EVERY
 from .blocks import Damage, events_of
 from .database import BROKEN, insertion, is_damage, open_to_write
 from .sealing import SIZE_LIMIT, WINDOW, seal, tidy
@@ -207,7 +207,7 @@ class HistoryWriter:
     def _tell_damage(self) -> None:
         """Add events of what was found damaged; they are written with the next ticks."""
         if self._damages and self._connection is not None:
-            for event in events_of(self._damages, self._slots.uuids, labels_of(self._connection)):
+            for event in events_of(self._connection, self._damages):
                 self._events.add(event)
             self._damages.clear()
 
