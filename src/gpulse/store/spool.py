@@ -115,8 +115,14 @@ class Spool:
 def waiting(folder: str) -> tuple[int, int, float] | None:
     """Return how many bodies wait in a folder, their bytes and the age of the oldest in seconds; None if it cannot be read."""
     try:
-        found = [entry.stat() for entry in os.scandir(folder) if entry.name.endswith(_ENDING)]
+        paths = [entry.path for entry in os.scandir(folder) if entry.name.endswith(_ENDING)]
     except OSError:
         return None
+    found = []
+    for path in paths:
+        try:
+            found.append(os.stat(path))
+        except OSError:
+            pass  # it has just been sent
     oldest = min((status.st_mtime for status in found), default=time.time())
     return len(found), sum(status.st_size for status in found), max(0.0, time.time() - oldest)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.store.history import HistoryBusy
-from gpulse.store.spool import Spool
+from gpulse.store.spool import Spool, waiting
 
 
 def drained(spool: Spool) -> list[bytes]:
@@ -85,3 +85,11 @@ def test_a_body_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatc
         spool.put(b"a", 1)
     assert (spool.waiting, spool.size) == (0, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["queue.lock"]
+
+
+def test_a_body_that_is_sent_meanwhile_is_not_counted(tmp_path: Path) -> None:
+    (tmp_path / "000000000001-5.body").write_bytes(b"abc")
+    (tmp_path / "000000000002-5.body").symlink_to(tmp_path / "gone")  # listed, and not there any more
+    count, size, _ = waiting(str(tmp_path)) or (0, 0, 0.0)
+    assert (count, size) == (1, 3)
+    assert waiting(str(tmp_path / "none")) is None
