@@ -150,6 +150,11 @@ def latest_facts(connection: sqlite3.Connection, end: float) -> list[tuple[int, 
     return [(gpu, uuid, json.loads(text)) for gpu, (uuid, text) in told.items()]
 
 
+def instances_of(connection: sqlite3.Connection, end: float) -> dict[str, float]:
+    """Return which part of its GPU each MIG instance is, by UUID."""
+    return {uuid: slice_share(facts) for _, uuid, facts in latest_facts(connection, end) if "parent" in facts}
+
+
 def uuids_of(connection: sqlite3.Connection) -> dict[int, str]:
     """Return the UUIDs of GPUs, servers and, as 0, the host by the number each has in the database."""
     return dict(connection.execute("SELECT id, uuid FROM gpu"))
@@ -209,36 +214,34 @@ class ProcessNames:
         return f"{pid}@{moment if same is None else same:.0f}"
 
 
-class RecordedTime:
-    """The stretches of time of which there are records, in order and apart."""
+class _Intervals:
+    """Equal intervals, each with the time of which there are records and all usage has been counted.
 
-    def __init__(self, stretches: Sequence[tuple[float, float]]) -> None:
-        self._starts = [start for start, _ in stretches]
-        self._ends = [end for _, end in stretches]
-        self._before = [0.0, *accumulate(end - start for start, end in stretches)]
+    `stretches` are those of which there are records, in order and apart.
+    """
 
-    def within(self, start: float, end: float) -> float:
+    def __init__(
+        self, start: float, end: float, points: int, stretches: Sequence[tuple[float, float]], counted: float
+    ) -> None:
+        self.start, self.points = start, points
+        self.width = (end - start) / points
+        self._stretches = stretches
+        self._starts = [begin for begin, _ in stretches]
+        self._before = [0.0, *accumulate(until - begin for begin, until in stretches)]
+        self._counted = counted
+        edges = [start + at * self.width for at in range(points + 1)]
+        self._known = [self._within(*edge) for edge in pairwise(edges)]
+
+    def _within(self, start: float, end: float) -> float:
+        return self._recorded(start, max(start, min(end, self._counted)))
+
+    def _recorded(self, start: float, end: float) -> float:
         """Return how many of the seconds between two times have records."""
         return max(0.0, self._until(end) - self._until(start))
 
     def _until(self, time: float) -> float:
         at = bisect_right(self._starts, time) - 1
-        return 0.0 if at < 0 else self._before[at] + min(time, self._ends[at]) - self._starts[at]
-
-
-class _Intervals:
-    """Equal intervals, each with the time of which there are records and all usage has been counted."""
-
-    def __init__(self, start: float, end: float, points: int, recorded: RecordedTime, counted: float) -> None:
-        self.start, self.points = start, points
-        self.width = (end - start) / points
-        self.recorded = recorded
-        self.counted = counted
-        edges = [start + at * self.width for at in range(points + 1)]
-        self._known = [self._within(*edge) for edge in pairwise(edges)]
-
-    def _within(self, start: float, end: float) -> float:
-        return self.recorded.within(start, max(start, min(end, self.counted)))
+        return 0.0 if at < 0 else self._before[at] + min(time, self._stretches[at][1]) - self._starts[at]
 
     def nothing(self) -> list[float | None]:
         """Return zeros, None for intervals without records."""
@@ -246,7 +249,7 @@ class _Intervals:
 
     def shares(self, row: ProcessUse) -> list[tuple[int, float]]:
         """Return the intervals in which a process was there, each with the part of its usage for every second that is known."""
-        lasted = self.recorded.within(row.first, row.last) or row.last - row.first
+        lasted = self._recorded(row.first, row.last) or row.last - row.first
         first = max(0, int((row.first - self.start) / self.width))
         last = min(self.points - 1, int((row.last - self.start) / self.width))
         found = []
@@ -265,13 +268,13 @@ def usage_times(
     by: str,
     points: int,
     uuids: Collection[str] | None,
-    instances: Mapping[str, Mapping[str, Any]],
-    recorded: RecordedTime,
+    instances: Mapping[str, float],
+    stretches: Sequence[tuple[float, float]],
     newest: float,
 ) -> list[UsageTimes]:
-    """Return the owners of rows of the database, those who held the most first; a MIG instance counts by its slices.
+    """Return the owners of rows of the database, those who held the most first; a MIG instance counts by its part of a GPU.
 
-    `newest` is when the history was last written.
+    `stretches` are the times of which there are records, `newest` is when the history was last written.
     """
     found: dict[str | None, UsageTimes] = {}
     names = ProcessNames()
@@ -281,7 +284,7 @@ def usage_times(
         use.first = max(use.first - _LONGEST, min(use.first, use.last - use.seconds))
         use.held = 0.0 if use.pid == UNATTRIBUTED_PID else use.held
     just_counted = any(use.held and use.last > newest - 0.001 for use in uses)
-    intervals = _Intervals(start, end, points, recorded, newest if just_counted else newest - _UNCOUNTED)
+    intervals = _Intervals(start, end, points, stretches, newest if just_counted else newest - _UNCOUNTED)
     for use in uses:
         nobody = use.pid == UNATTRIBUTED_PID
         if (uuids is not None and use.uuid not in uuids) or (nobody and use.energy is None):
@@ -292,7 +295,7 @@ def usage_times(
             times.uuids.append(use.uuid)
         if by == "process" and not nobody:
             times.pid, times.text = use.pid, use.text
-        part = slice_share(instances.get(use.uuid))
+        part = instances.get(use.uuid, 1.0)
         times.held_seconds += use.held * part * use.share(start, end)
         for at, share in intervals.shares(use):
             _add(times.held, at, use.held * part * share)

@@ -8,7 +8,6 @@ import threading
 from functools import partial
 
 from ...errors import UsageError
-from ...model.catalog import slice_share
 from ..place import HistoryError, path_to_read
 from .accounts import read_events
 from .answers import (
@@ -17,9 +16,9 @@ from .answers import (
     GpuIdentity,
     HistorySeries,
     ProcessUse,
-    RecordedTime,
     Usage,
     UsageTimes,
+    instances_of,
     latest_facts,
     usage_times,
     use_of,
@@ -154,8 +153,7 @@ class HistoryReader:
 
     def instances(self, end: float) -> dict[str, float]:
         """Return which part of its GPU each MIG instance is, by UUID."""
-        known = self._ask(lambda connection: latest_facts(connection, end))
-        return {uuid: slice_share(facts) for _, uuid, facts in known if "parent" in facts}
+        return self._ask(lambda connection: instances_of(connection, end))
 
     def host_name(self) -> str:
         """Return the name of the machine that was recorded; empty if it is not known."""
@@ -204,17 +202,16 @@ class HistoryReader:
         if by not in OWNERS:
             raise UsageError(f"unknown usage owner {by!r};", f"choose one of {', '.join(OWNERS)}.")
 
-        def found(connection: sqlite3.Connection) -> tuple[Any, list[Any], list[tuple[float, float]], float]:
+        def found(connection: sqlite3.Connection) -> list[UsageTimes]:
             rows = connection.execute(_USES, (start, end)).fetchall()
             first, last = min([start, *(row[_FIRST] for row in rows)]), max([end, *(row[_FIRST + 1] for row in rows)])
             fetched = fetch(connection, {}, first, last + 0.001, (end - start) / points, self._damages)
             starts = connection.execute("SELECT time FROM event WHERE kind = 'start' ORDER BY time").fetchall()
             stretches = [] if fetched is None else fetched.stretches([time for (time,) in starts])
-            return latest_facts(connection, end), rows, stretches, connection.execute(SPAN).fetchone()[1] or 0.0
+            newest = connection.execute(SPAN).fetchone()[1] or 0.0
+            return usage_times(rows, start, end, by, points, uuids, instances_of(connection, end), stretches, newest)
 
-        known, rows, stretches, newest = self._ask(found)
-        instances = {uuid: facts for _, uuid, facts in known if "parent" in facts}
-        return usage_times(rows, start, end, by, points, uuids, instances, RecordedTime(stretches), newest)
+        return self._ask(found)
 
     def unknown(self, uuids: Collection[str]) -> list[str]:
         """Return those UUIDs of which nothing was ever recorded."""
