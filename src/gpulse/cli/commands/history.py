@@ -13,10 +13,11 @@ from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from ...model.serving import Tariff
     from ...model.snapshot import Snapshot
+    from ...present.theme import Theme
     from ...surfaces.history.tables import HistoryAnswer
 
 FORMATS = ("table", "plot", "csv", "json", "parquet")
@@ -29,7 +30,7 @@ def run(arguments: Arguments) -> int:
     from ...model.when import stretch
     from ...store.history import HistoryReader
     from ...surfaces.history import tables as questions
-    from ...surfaces.history.exports import columns_for, is_recording, plots, strips
+    from ...surfaces.history.exports import columns_for, is_recording, parquet_columns
 
     if arguments.verify or arguments.repair:
         return _verify(arguments)
@@ -46,15 +47,10 @@ def run(arguments: Arguments) -> int:
         answer = questions.HistoryAnswer(reader, question)
     if not arguments.file:
         _say_which(reader.path)
+    table = next((name for name in ("processes", "events", "usage") if getattr(arguments, name)), "")
     if arguments.format == "parquet":
-        return _parquet(answer, arguments, tariff)
-    drawn = plots(answer, width, theme) if arguments.format == "plot" else strips(answer, width, theme)
-    lines = [line.render(theme, width) for line in drawn]
-    if arguments.format == "plot":
-        lines = lines or ["nothing was recorded in this period"]
-    else:
-        lines = _text(answer, arguments, tariff, lines)
-    write_lines(lines, arguments.output)
+        return write_columns(lambda: parquet_columns(answer, table, tariff), arguments.output, "history")
+    write_lines(_lines(answer, arguments.format, table, tariff, theme, width), arguments.output)
     return 0
 
 
@@ -100,39 +96,29 @@ def _say_which(path: str) -> None:
     sys.stderr.write(f"gpulse: read from {path}{f' (there is also {other}: --file {other})' if other else ''}.\n")
 
 
-def _text(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff, drawn: Sequence[str]) -> list[str]:
-    if arguments.format == "csv":
-        from ...store.lines import csv_rows
-        from ...surfaces.history.exports import csv_lines, table_rows
+def _lines(answer: HistoryAnswer, form: str, table: str, tariff: Tariff, theme: Theme, width: int) -> Iterable[str]:
+    """Return the answer, or one `table` of it, as lines of text."""
+    from ...surfaces.history import exports, tables
 
-        what = _table(arguments)
-        return [*(csv_rows(table_rows(answer, what, tariff)) if what else csv_lines(answer))]
-    if arguments.format == "json":
+    if form == "csv":
+        from ...store.lines import csv_rows
+
+        return csv_rows(exports.table_rows(answer, table, tariff)) if table else exports.csv_lines(answer)
+    if form == "json":
         import json
 
-        from ...surfaces.history.exports import to_plain
-
-        return [json.dumps(to_plain(answer, tariff), allow_nan=False)]
-    from ...surfaces.history.tables import events_list, overview, processes_table, usage_table
-
-    if arguments.processes:
-        return processes_table(answer) if answer.processes else ["no process used a GPU in this period"]
-    if arguments.events:
-        return events_list(answer.events, answer.now) if answer.events else ["no events in this period"]
-    if arguments.usage:
-        return usage_table(answer.usage, arguments.usage, tariff) if answer.usage else ["no GPU usage in this period"]
-    return overview(answer, tariff, drawn)
-
-
-def _table(arguments: Arguments) -> str:
-    """Return which table is asked for; empty for the values of metrics."""
-    return next((name for name in ("processes", "events", "usage") if getattr(arguments, name)), "")
-
-
-def _parquet(answer: HistoryAnswer, arguments: Arguments, tariff: Tariff) -> int:
-    from ...surfaces.history.exports import parquet_columns
-
-    return write_columns(lambda: parquet_columns(answer, _table(arguments), tariff), arguments.output, "history")
+        return [json.dumps(exports.to_plain(answer, tariff), allow_nan=False)]
+    if form == "plot":
+        drawn = [line.render(theme, width) for line in exports.plots(answer, width, theme)]
+        return drawn or ["nothing was recorded in this period"]
+    if table == "processes":
+        return tables.processes_table(answer) if answer.processes else ["no process used a GPU in this period"]
+    if table == "events":
+        return tables.events_list(answer.events, answer.now) if answer.events else ["no events in this period"]
+    if table == "usage":
+        found = answer.usage
+        return tables.usage_table(found, answer.asked.by, tariff) if found else ["no GPU usage in this period"]
+    return tables.overview(answer, tariff, [line.render(theme, width) for line in exports.strips(answer, width, theme)])
 
 
 VERB = Verb(
