@@ -27,9 +27,6 @@ _RAW = -15  # what it calls no header at all
 _LEVEL = 6  # level 1 takes 0.03 ms less a line and three times the room
 _FLUSHED = b"\x00\x00\xff\xff"  # how a sync flush ends
 _FULL_EVERY = 60  # lines
-_MAGIC = b"\x1f\x8b\x08"
-_HEADER = 10  # bytes of a member before its name, if it has one
-_LONGEST_HEADER = 4096
 _TRAILER = 8  # bytes after the end of a member: checksum and length
 _BLOCK = 1 << 13
 _BITE = 1 << 10  # bytes unpacked at once: what they unpack to is held in memory
@@ -58,15 +55,12 @@ class Packer:
 
 
 class Members:
-    """Gzip members one after another, unpacked piece by piece; `read` are the bytes of the file so far.
-
-    Their own checksums are not compared: lines have theirs.
-    """
+    """Gzip members one after another, unpacked piece by piece; `read` are the bytes of the file so far."""
 
     def __init__(self) -> None:
         self.read = 0
         self._stream: Any = None  # unpacks the member that has begun
-        self._head = b""  # what is there of its header
+        self._raw = False  # whether it was entered in its middle
         self._skip = 0  # bytes of its trailer that are to come
 
     def unpack(self, piece: bytes) -> bytes:
@@ -76,23 +70,23 @@ class Members:
         while piece:
             if self._skip:
                 piece, self._skip = piece[self._skip :], max(0, self._skip - len(piece))
-            elif self._stream is None:
-                piece = self._without_header(piece)
-            else:
+            elif self._stream is not None:
                 text += self._unpacked(piece)
                 piece = self._stream.unused_data
                 if self._stream.eof:
-                    self._stream, self._skip = None, _TRAILER
+                    self._stream, self._skip, self._raw = None, _TRAILER if self._raw else 0, False
+            elif piece := piece.lstrip(b"\x00"):  # padding between members
+                self._begin(self.read - len(piece))
         return text
 
     def forget(self) -> None:
         """Go on within a member that nothing is known of: after a full flush, nothing of before is needed."""
-        self._stream, self._head, self._skip = zlib.decompressobj(_RAW), b"", 0
+        self._stream, self._raw, self._skip = zlib.decompressobj(_RAW), True, 0
 
     @property
     def complete(self) -> bool:
         """Whether the last member has ended."""
-        return self._stream is None and not self._head and not self._skip
+        return self._stream is None
 
     def copy(self) -> Members:
         """Return one that reads on from here on its own."""
@@ -100,33 +94,13 @@ class Members:
         made._stream = self._stream and self._stream.copy()
         return made
 
+    def _begin(self, place: int) -> None:
+        """Begin to unpack the member that starts at a place in the file."""
+        self._stream = zlib.decompressobj(_GZIP)
+
     def _unpacked(self, piece: bytes) -> bytes:
         text: bytes = self._stream.decompress(piece)
         return text
-
-    def _without_header(self, piece: bytes) -> bytes:
-        """Return what follows the header of a member, before which there may be padding."""
-        self._head += piece if self._head else piece.lstrip(b"\x00")
-        if (size := _header_size(self._head)) is None:
-            return b""
-        rest, self._head, self._stream = self._head[size:], b"", zlib.decompressobj(_RAW)
-        return rest
-
-
-def _header_size(data: bytes) -> int | None:
-    """Return the length of the header of a member, None if there is more of it to come; raise zlib.error if it is none."""
-    if data[:3] != _MAGIC[: len(data)] or len(data) > _LONGEST_HEADER:
-        raise zlib.error("it has no header of gzip")
-    if len(data) < _HEADER:
-        return None
-    flags, size = data[3], _HEADER
-    if flags & 4:
-        size += 2 + int.from_bytes(data[size : size + 2], "little")
-    for flag in (8, 16):  # a name and a comment, each up to a zero
-        if flags & flag:
-            size = data.find(0, size) + 1 or len(data) + 1
-    size += flags & 2
-    return size if size <= len(data) else None
 
 
 def _pieces(file: BinaryIO | io.FileIO, start: int, find: Callable[..., int] = bytes.rfind) -> Iterator[bytes]:
@@ -283,11 +257,10 @@ class _LastMember(Members):
             )  # after an empty block
         return text
 
-    def _without_header(self, piece: bytes) -> bytes:
-        if not self._head:
-            self.end, self.trailer, self.lines = self.read - len(piece.lstrip(b"\x00")), b"", 0
-            self._check, self._length, self._last = 0, 0, b""
-        return super()._without_header(piece)
+    def _begin(self, place: int) -> None:
+        super()._begin(place)
+        self.end, self.trailer, self.lines = place, b"", 0
+        self._check, self._length, self._last = 0, 0, b""
 
     def _unpacked(self, piece: bytes) -> bytes:
         text = super()._unpacked(piece)
