@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from ...model.catalog import GPU_METRICS
 from ..base import Counter
-from .nvml import FUNCTION_NOT_FOUND, NOT_FOUND, SUCCESS, gap_of
+from .nvml import FUNCTION_NOT_FOUND, NOT_FOUND, SUCCESS, field_number, gap_of
 from .structures import FieldValue, GpmMetricsGet, GpmSupport, SampleValue
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ class Links:
     """The byte counters of one GPU; used by one thread at a time."""
 
     def __init__(self, nvml: Nvml, handle: Any) -> None:
-        self._function = nvml.function("nvmlDeviceGetFieldValues")
+        self._nvml = nvml
         self._handle = handle
         self._pcie = _fields(_PCIE, 0)
         self._nvlink = _fields(_NVLINK, _ALL_LINKS)
@@ -197,13 +197,10 @@ class Links:
 
     def prime(self) -> None:
         """Take the first of the two readings of the PCIe counters; with the driver's time stamps, even 1 ms is enough."""
-        self._first = self._read_counters(self._pcie, _PCIE) if self._function is not None else {}
+        self._first = self._read_counters(self._pcie, _PCIE)
 
     def read(self, facts: Facts, keys: Key) -> None:
         """Store PCIe rates since `prime`, and NVLink counters that the sampler turns into rates."""
-        if self._function is None:
-            facts.gaps.update(dict.fromkeys(keys & (_PCIE.keys() | _NVLINK.keys()), "unsupported"))
-            return
         if keys & _PCIE.keys():
             self._read_pcie(facts, keys)
         if keys & _NVLINK.keys():
@@ -225,15 +222,14 @@ class Links:
         self, fields: Any, names: dict[str, int], facts: Facts | None = None
     ) -> dict[str, tuple[int, int]]:
         """Return count and time in µs of each field; the gaps of missing fields go to `facts`."""
-        assert self._function is not None
-        code = self._function(self._handle, len(names), fields)
+        code = self._nvml.call("nvmlDeviceGetFieldValues", self._handle, len(names), fields)
         seen: dict[str, tuple[int, int]] = {}
         for key, entry in zip(names, fields, strict=True):
             if failure := code or entry.nvmlReturn:
                 if facts is not None:
                     facts.gaps[key] = gap_of(failure)
             else:
-                seen[key] = (entry.value.ullVal if entry.valueType in (2, 3) else entry.value.uiVal, entry.timestamp)
+                seen[key] = field_number(entry), entry.timestamp
         return seen
 
 

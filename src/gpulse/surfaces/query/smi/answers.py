@@ -8,7 +8,7 @@ from ....errors import UnknownGpu, UsageError
 from ....model.catalog import Gpu
 from ....model.select import Wanted, choose_gpus
 from ....present.text import clean
-from ..field import mib
+from ..field import enabled, mib, pstate, switch
 from ..log_line import process_rows
 from ..views import LinesView, ListingView, View
 from . import failure
@@ -16,7 +16,8 @@ from .grammar import scroll_view
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from ....model.snapshot import Snapshot
     from ..field import Field
@@ -152,6 +153,7 @@ _PROCESS_TITLES = (
     f"|{'=' * 89}|",
 )
 _COMPUTE_MODES = {"exclusive_process": "E. Process", "exclusive_thread": "E. Thread"}
+_on_or_off = switch("On", "Off")
 _SHARED = ("mig_copy_engines", "mig_encoders", "mig_decoders", "mig_ofas", "mig_jpegs")
 _KEYS = frozenset({
     "index", "uuid", "name", "pci_bus_id", "persistence_mode", "display_active", "fan_speed", "temperature", "pstate",
@@ -185,7 +187,7 @@ def _versions(driver: Mapping[str, str]) -> str:
 def _gpu(gpu: Gpu) -> Iterator[str]:
     name, divided = clean(gpu.name or "Unknown"), bool(gpu.mig_mode)
     name = name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
-    persistence, display = _switch(gpu, "persistence_mode"), _switch(gpu, "display_active")
+    persistence, display = (_shown(gpu, key, _on_or_off) for key in ("persistence_mode", "display_active"))
     bus = clean(gpu.pci_bus_id or "N/A")
     errors = "On" if divided and gpu.ecc_mode else "Off" if gpu.ecc_mode is False else _whole(gpu, "ecc_uncorrected")
     yield f"| {_whole(gpu, 'index'):>3}  {name:<30} {persistence:<4}|   {bus:<16} {display:<4}| {errors:>20} |"
@@ -193,10 +195,12 @@ def _gpu(gpu: Gpu) -> Iterator[str]:
     if gpu.memory_used is None and gpu.memory_total is None:
         memory = f"{_missing(gpu, 'memory_used'):>21}  "
     power = f"{_whole(gpu, 'power_draw', 'W'):>15} / {_whole(gpu, 'power_limit', 'W'):>5}"
-    heat = f"{_whole(gpu, 'fan_speed', '%'):>4}{_whole(gpu, 'temperature', 'C'):>6}  {_pstate(gpu):>4} "
+    heat = (
+        f"{_whole(gpu, 'fan_speed', '%'):>4}{_whole(gpu, 'temperature', 'C'):>6}  {_shown(gpu, 'pstate', pstate):>4} "
+    )
     use = "N/A" if divided else _whole(gpu, "utilization", "%")
-    yield f"|{heat}{power} |{memory} |{use:>8}{_mode(gpu):>13} |"
-    mig = "Enabled" if divided else "Disabled" if gpu.mig_mode is False else _missing(gpu, "mig_mode")
+    yield f"|{heat}{power} |{memory} |{use:>8}{_shown(gpu, 'compute_mode', _mode):>13} |"
+    mig = _shown(gpu, "mig_mode", enabled)
     yield f"|{'':41}|{'':24}|{mig:>21} |"
 
 
@@ -238,26 +242,18 @@ def _missing(gpu: Gpu, key: str) -> str:
     return "ERR!" if gpu.gap(key) in ("lost", "failed", "timeout") else "N/A"
 
 
+def _shown(gpu: Gpu, key: str, form: Callable[[Any], str]) -> str:
+    return _missing(gpu, key) if (value := gpu.get(key)) is None else form(value)
+
+
 def _whole(gpu: Gpu, key: str, unit: str = "") -> str:
     """Write a number without its fraction, which is cut, not rounded."""
-    value = gpu.get(key)
-    return f"{int(value)}{unit}" if isinstance(value, (int, float)) else _missing(gpu, key)
+    return _shown(gpu, key, lambda value: f"{int(value)}{unit}")
 
 
 def _mebibytes(gpu: Gpu, key: str) -> str:
-    value = gpu.get(key)
-    return f"{mib(value)}MiB" if isinstance(value, (int, float)) else _missing(gpu, key)
+    return _shown(gpu, key, lambda value: f"{mib(value)}MiB")
 
 
-def _switch(gpu: Gpu, key: str) -> str:
-    value = gpu.get(key)
-    return _missing(gpu, key) if value is None else "On" if value else "Off"
-
-
-def _pstate(gpu: Gpu) -> str:
-    return _missing(gpu, "pstate") if gpu.pstate is None else f"P{gpu.pstate:.0f}"
-
-
-def _mode(gpu: Gpu) -> str:
-    mode = gpu.compute_mode
-    return _missing(gpu, "compute_mode") if mode is None else _COMPUTE_MODES.get(mode, clean(mode.capitalize()))
+def _mode(word: str) -> str:
+    return _COMPUTE_MODES.get(word, clean(word.capitalize()))
