@@ -184,7 +184,12 @@ _MOST_PIDS = 1 << 32  # Windows counts further than Linux
 
 
 class SmiDevice(Device):
-    """The GPU at one place of the log; `update` gives it the next log's element, or None where it is gone."""
+    """The GPU at one place of the log; `update` gives it the next log's element, or None where it is gone.
+
+    `silent`: there has been no log for so long that nothing of the last one applies.
+    """
+
+    silent = False
 
     def __init__(self, gpu: Element, index: int, driver: str) -> None:
         self._gpu: Element | None = gpu
@@ -203,7 +208,7 @@ class SmiDevice(Device):
 
     def update(self, gpu: Element | None) -> None:
         """Read from another log from now on."""
-        self._gpu = gpu
+        self._gpu, self.silent = gpu, False
 
     def parts(self) -> list[Mapping[str, Value]]:
         return [] if self._gpu is None else [self._part(at, part) for at, part in enumerate(self._migs())]
@@ -211,9 +216,9 @@ class SmiDevice(Device):
     def read(self, keys: Key, process_keys: Key | None) -> DeviceSample:
         sample = DeviceSample()
         gpu = self._gpu
-        if gpu is None:
-            sample.state = "lost"
-            sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), "lost"))
+        if gpu is None or self.silent:
+            sample.state = "timeout" if self.silent else "lost"
+            sample.gaps.update(dict.fromkeys(keys - self.identity.keys(), sample.state))
             return sample
         sample.gaps.update(self._identity_gaps)
         _fill(sample, gpu, keys)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "SmiSource"]
 _EVERY = 1.0  # seconds between two runs: each costs 20 to 600 ms
 _PATIENCE = 30.0
+_LATE, _MISSED = 10.0, 3  # seconds and samples without a new log; one run is started by one sample and read by the next
 _MOST = 1 << 26  # bytes of a log
 _RECORD = "Record it with `nvidia-smi -q -x > FILE`."
 
@@ -56,6 +57,8 @@ class SmiSource(Source):
         self._run: SmiRun | None = None
         self._stamp: tuple[int, int] | None = None
         self._ran = float("-inf")
+        self._came = time.monotonic()  # when the last log was read
+        self._missed = 0  # how often there was none since
         self.machine = ElsewhereMachine() if place else LinuxMachine()
         self.devices: list[SmiDevice] = []
 
@@ -67,20 +70,28 @@ class SmiSource(Source):
         version = text_at(log, "driver_version")
         told = (("version", version), ("cuda", text_at(log, "cuda_version")))
         self.driver = {word: text for word, text in told if text}
+        self._came, self._missed = time.monotonic(), 0
         self.devices = [SmiDevice(gpu, index, version) for index, gpu in enumerate(log.findall("gpu"))]
         if not self.devices:
             remedy = "`gpulse doctor` lists what else was found."
             raise SourceUnavailable("nvidia-smi: its output lists no GPU.", remedy)
 
     def refresh(self) -> None:
-        """Read the next log, if there is one; a log that cannot be read leaves the last one standing and is named as a problem."""
+        """Read the next log, if there is one; a log that cannot be read leaves the last one standing, with a problem until one can.
+
+        Of a program that is run again and again, the last log stands for some seconds only.
+        """
+        log = None
         try:
             log = self._next()
         except GpulseError as error:
             self.problems = (Problem(self.name, error.message, error.remedy),)
-            return
-        self.problems = ()
+        self._missed = 0 if log is not None else self._missed + 1
+        if log is None and not self._file and self._missed > _MISSED and time.monotonic() - self._came > _LATE:
+            for device in self.devices:
+                device.silent = True
         if log is not None:
+            self.problems, self._came = (), time.monotonic()
             gpus = {text_at(gpu, "uuid") or str(gpu.get("id")): gpu for gpu in log.findall("gpu")}
             for device in self.devices:
                 own = gpus.get(str(device.identity["uuid"]))

@@ -238,7 +238,26 @@ def test_a_slow_program_is_waited_for_once_and_not_by_a_sample(tmp_path: Path, m
     assert source._run is None
 
 
-def test_a_failing_program_leaves_the_last_log_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+_KEYS = frozenset({"utilization"})
+
+
+def test_a_file_that_broke_is_a_problem_until_it_is_mended(tmp_path: Path) -> None:
+    file = tmp_path / "log.xml"
+    file.write_text(log())
+    source = SmiSource(str(file))
+    source.open()
+    file.write_text("broken")
+    for _ in range(2):
+        source.refresh()
+        assert len(source.problems) == 1
+    file.write_text(log())
+    source.refresh()
+    assert not source.problems
+
+
+def test_a_failing_program_leaves_the_last_log_for_some_seconds_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{log()}\nEND\n")
     program.chmod(0o755)
@@ -252,7 +271,21 @@ def test_a_failing_program_leaves_the_last_log_and_says_why(tmp_path: Path, monk
         source.refresh()
         time.sleep(0.01)
     assert "has failed" in source.problems[0].message
-    assert read_one(source).values["utilization"] == 97
+    source.refresh()
+    assert source.problems
+    (gpu,) = source.devices
+    assert gpu.read(_KEYS, None).values["utilization"] == 97
+    source._came -= 60.0
+    for _ in range(4):
+        source.refresh()
+    late = gpu.read(_KEYS, None)
+    assert (late.state, late.values, late.gaps) == ("timeout", {}, {"utilization": "timeout"})
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{log()}\nEND\n")
+    while source.problems and time.monotonic() < end:
+        source._ran = float("-inf")
+        source.refresh()
+        time.sleep(0.01)
+    assert gpu.read(_KEYS, None).values["utilization"] == 97
     source.close()
 
 
