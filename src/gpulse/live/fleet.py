@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DOWN = 254  # the byte of a GPU that is lost or does not respond
 _KEPT = 8  # entries; each one tells all, so that a client that comes back needs only the last
 _MOST_PROBLEMS = 500
-_REMEMBERED = 60.0  # seconds
+_REMEMBERED, _REFUSED = 60.0, 5.0  # seconds that an answer and a refusal hold
 _GLANCE = 1.0  # seconds between two samples while machines are still being connected to
 _LETTERS = {state: state[0] for state in HOST_STATES}  # ok, connecting, stale, unreachable, denied, no_gpu, failed
 
@@ -59,7 +59,7 @@ class FleetHub(StreamLog):
         self._failed = failed
         self._counted = 0.0
         self._tick: dict[str, Any] = {}
-        self._answers: dict[tuple[Any, ...], tuple[float, Any]] = {}
+        self._answers: dict[tuple[Any, ...], tuple[float, Any]] = {}  # until when each holds, and what it is
         self._asking = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpulse-fleet", daemon=True)
@@ -124,15 +124,23 @@ class FleetHub(StreamLog):
         return self.latest
 
     def remembered(self, key: tuple[Any, ...], ask: Callable[[], Any]) -> Any:
-        """Return an answer that was given in the last minute, else ask: what many clients want costs Prometheus once."""
+        """Return an answer that was given in the last minute, else ask: what many clients want costs Prometheus once.
+
+        A refusal holds for seconds: clients that wait for a Prometheus that hangs do not each wait for its timeout in turn.
+        """
         with self._asking:
-            now = time.monotonic()
-            at, answer = self._answers.get(key, (0.0, None))
-            if not at or now - at > _REMEMBERED:
-                answer = ask()
-                self._answers = {known: one for known, one in self._answers.items() if now - one[0] <= _REMEMBERED}
-                self._answers[key] = (now, answer)
-            return answer
+            if self._answers.get(key, (0.0, None))[0] <= time.monotonic():
+                try:
+                    answer, lasts = ask(), _REMEMBERED
+                except Refusal as refusal:
+                    answer, lasts = refusal, _REFUSED
+                now = time.monotonic()
+                self._answers = {known: one for known, one in self._answers.items() if one[0] > now}
+                self._answers[key] = (now + lasts, answer)
+            answer = self._answers[key][1]
+        if isinstance(answer, Refusal):
+            raise answer.with_traceback(None)  # it is raised for each client, and would grow
+        return answer
 
     def overview(self) -> dict[str, Any]:
         """Return what a page needs to begin: the machines in their order, the newest values, the problems, and this server."""

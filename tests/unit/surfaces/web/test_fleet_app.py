@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from gpulse.live import fleet
 from gpulse.live.fleet import DOWN, FleetHub
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
 from gpulse.model.serving import Tariff
 from gpulse.model.snapshot import Snapshot
 from gpulse.remote.fleet import Fleet
+from gpulse.remote.settings import Refused
 from gpulse.surfaces.web.access import Hosts
 from gpulse.surfaces.web.server import ServerSettings, make_fleet_app
 from tests.unit.surfaces.web.asking import START, TOKEN, Answer, ask
@@ -137,6 +139,36 @@ def test_history_and_map_over_time_say_since_when(hub: FleetHub) -> None:
     row = base64.b64decode(heat["map"])[: len(heat["times"])]
     assert 45 in row
     assert heat["memory_since"] == found["since"]
+
+
+class DeadPast:
+    """A Prometheus that cannot be reached."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def usage(self, times: object, step: object) -> object:
+        self.asked += 1
+        raise Refused("unreachable", "it does not answer")
+
+
+def test_clients_of_a_history_that_does_not_answer_wait_for_it_once(
+    hub: FleetHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = DeadPast()
+    monkeypatch.setattr(Fleet, "pasts", [past])
+
+    def refused(hours: int) -> None:
+        answer = asked(hub, f"/api/usage?from={START}&to={START + 3600 * hours}")
+        assert (answer.status, answer.json["detail"]) == (502, "the history cannot be read: it does not answer.")
+
+    for _ in range(3):
+        refused(1)
+    assert past.asked == 1
+    monkeypatch.setattr(fleet, "_REFUSED", 0.0)
+    refused(2)
+    refused(2)
+    assert past.asked == 3, "after a while it may be back"
 
 
 def test_usage_has_hours_and_cost(hub: FleetHub) -> None:
