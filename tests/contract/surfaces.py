@@ -38,9 +38,8 @@ from gpulse.live.hub import Hub, wanted
 from gpulse.live.machine import LiveMachine, MachineSettings
 from gpulse.live.parameters import Refusal
 from gpulse.live.past import Past
-from gpulse.model.catalog import GPU_METRICS
+from gpulse.model.catalog import DOWN, GPU_METRICS
 from gpulse.model.codec import snapshot_schema
-from gpulse.model.condition import DOWN
 from gpulse.model.select import EVERYTHING
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor.monitor import Monitor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ..model.condition import DOWN, rank
+from ..model.catalog import DOWN
+from ..model.condition import rank
 from ..model.event import Event
 from ..sampling.clock import SystemClock
 from ..value import Value, fresh

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..model.catalog import slice_share
-from ..model.condition import DOWN
+from ..model.catalog import DOWN, slice_share
 from ..model.fleet import FleetSnapshot, HostReport
 from ..model.process_filter import ProcessFilter
 from ..value import Value, fresh

@@ -6,8 +6,7 @@ import time
 from array import array
 from collections import deque
 
-from ..model.catalog import SUMMARY
-from ..model.condition import DOWN
+from ..model.catalog import DOWN, SUMMARY
 from ..value import Value, fresh
 from .energy import Cost, sum_known
 from .fleet import is_allocated, job_of, sm_share

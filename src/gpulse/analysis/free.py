@@ -8,9 +8,9 @@ from functools import partial
 from math import ceil
 
 from ..errors import NoFreeGpu, UsageError
-from ..model.catalog import USERS, free_memory
+from ..model.catalog import DOWN, USERS, free_memory
 from ..model.codec import printable
-from ..model.condition import DOWN, of_event, xid_of
+from ..model.condition import of_event, xid_of
 from ..model.select import Wanted, choose_gpus, granted, selectors
 from ..store.claims import claimed
 from ..units import size_text

@@ -9,6 +9,7 @@ import time
 from .._version import __version__
 from ..analysis.fleet import FleetWatch, Funnel
 from ..analysis.fleet_usage import UNKNOWN, FleetRing, FleetUsage, share_byte, share_of
+from ..model.catalog import DOWN
 from ..model.fleet import HOST_STATES, FleetSnapshot
 from ..present.concerns import STATES, visible_trouble, worded
 from ..present.text import clean
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ..model.verdict import Concern
     from ..remote.fleet import Fleet
 
-DOWN = 254  # the byte of a GPU that is lost or does not respond
+SILENT = 254  # the byte of a GPU that is lost or does not respond
 _KEPT = 8  # entries; each one tells all, so that a client that comes back needs only the last
 _MOST_PROBLEMS = 500
 _REMEMBERED, _REFUSED = 60.0, 5.0  # seconds that an answer and a refusal hold
@@ -171,10 +172,10 @@ class FleetHub(StreamLog):
 
 
 def cells(snapshot: FleetSnapshot, counts: Mapping[str, int]) -> bytes:
-    """Return one byte per GPU in the order of the machines: percent at work, DOWN or UNKNOWN."""
+    """Return one byte per GPU in the order of the machines: percent at work, SILENT or UNKNOWN."""
     found = bytearray()
     for host in snapshot.hosts:
-        row = bytes(DOWN if gpu.state in ("lost", "timeout") else share_byte(share_of(gpu)) for gpu in host.gpus)
+        row = bytes(SILENT if gpu.state in DOWN else share_byte(share_of(gpu)) for gpu in host.gpus)
         found += row + bytes([UNKNOWN]) * (counts[host.name] - len(row))
     return bytes(found)
 

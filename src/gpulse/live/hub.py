@@ -8,8 +8,7 @@ from functools import partial
 
 from ..analysis.diagnosis.running import LiveDiagnosis
 from ..analysis.events import ClockWatch, EventDetector
-from ..model.catalog import EVIDENCE
-from ..model.condition import DOWN
+from ..model.catalog import DOWN, EVIDENCE
 from ..model.select import EVERYTHING, Wanted
 from ..present.program import running_text
 from ..present.verdicts import QUIET, verdict_event, verdict_row

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     State: TypeAlias = Literal["ok", "lost", "timeout", "asleep"]
 
 
+DOWN = ("lost", "timeout")  # states in which a GPU has nothing to say; one that sleeps is well
 _OF_FOUR = ("1g.6gb", "2g.12gb", "4g.24gb")  # the profiles of an A30, the only GPU with four slices
 
 

@@ -164,7 +164,6 @@ KINDS = tuple(dict.fromkeys(one.kind for one in _CONDITIONS))  # of events
 LASTING = tuple(dict.fromkeys(one.kind for one in _CONDITIONS if one.lasting and one.kind != VERDICT))
 _BY_KIND = {one.kind: one for one in reversed(_CONDITIONS)} | {VERDICT: CONDITIONS[VERDICT]}
 _PLACES = {kind: place for place, kind in enumerate(KINDS)}
-DOWN = ("lost", "timeout")  # states of a GPU that tells nothing, and the kinds of their events
 HEAT = frozenset({"sw_thermal_slowdown", "hw_thermal_slowdown"})  # throttle reasons that tell of heat
 POWER_BRAKE = "hw_power_brake_slowdown"
 BRAKES = frozenset({"hw_slowdown", POWER_BRAKE})  # those that tell of a fault; with heat the first is set as well

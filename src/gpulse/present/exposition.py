@@ -5,8 +5,7 @@ A missing value is an absent series; a share becomes a ratio, a clock hertz, a c
 
 from __future__ import annotations
 
-from ..model.catalog import GPU_METRICS, HOST_METRICS
-from ..model.condition import DOWN
+from ..model.catalog import DOWN, GPU_METRICS, HOST_METRICS
 from ..model.metric import Flag, Number
 from ..value import Value
 from .text import clean

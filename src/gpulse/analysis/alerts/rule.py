@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import nan
 
-from ...model.condition import DOWN
+from ...model.catalog import DOWN
 from ...model.event import Event
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.condition import DOWN
+from ...model.catalog import DOWN
 from ...model.verdict import PARTS, WAITS, WORK, Budget, Diagnosis, Verdict
 from .rule import GROUPS, WAIT
 from .rules import BY_KEY, ORDER, RULES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...model.condition import DOWN
+from ...model.catalog import DOWN
 from ...model.snapshot import Cadence
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict, total_budget
 from ...value import Value, fresh

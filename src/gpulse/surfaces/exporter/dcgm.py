@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ...model.catalog import GPU_METRICS, THROTTLE_BITS, Gpu
-from ...model.condition import DOWN
+from ...model.catalog import DOWN, GPU_METRICS, THROTTLE_BITS, Gpu
 from ...model.metric import Flag, Number
 from ...model.select import Wanted
 from ...present.exposition import Family, labels

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ...analysis.readings import XidNews
-from ...model.catalog import GPU_METRICS, HOST_METRICS, OWNERS, PROCESS_METRICS, SERVER_METRICS
-from ...model.condition import DOWN
+from ...model.catalog import DOWN, GPU_METRICS, HOST_METRICS, OWNERS, PROCESS_METRICS, SERVER_METRICS
 from ...model.metric import Number
 from ...model.select import Wanted
 from ...model.snapshot import Cadence

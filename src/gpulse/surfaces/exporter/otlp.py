@@ -6,8 +6,7 @@ import os
 import threading
 
 from ..._version import __version__
-from ...model.catalog import Gpu
-from ...model.condition import DOWN
+from ...model.catalog import DOWN, Gpu
 from ...sinks.base import load
 from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
 from .dcgm import health

@@ -9,6 +9,7 @@ import shutil
 import sys
 
 from ...errors import GpulseError
+from ...settings.table import PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ FILES = {
     "slurm/epilog.sh": "Slurm epilog, which writes its report",
 }
 SCRAPE, TARGETS = "prometheus/scrape.yml", "prometheus/gpulse-targets.json"
-PORT = 9440
 # Programs that check a file, where they are installed.
 _CHECKS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("prometheus/gpulse.rules.yml", ("promtool", "check", "rules")),

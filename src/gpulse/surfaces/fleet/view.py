@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ...analysis.fleet import Funnel, free_gpus, held_by, job_of, losses, sm_share, user_of
+from ...model.catalog import DOWN
 from ...model.condition import CONDITIONS
 from ...present.cells import MISSING, clock_text, quantity_text
 from ...present.concerns import STATES, concern_line, product, visible_trouble
@@ -151,7 +152,7 @@ def _strip(line: Line, gpus: Sequence[Gpu], theme: Theme, cells: int) -> None:
     for at in range(0, len(gpus), several):
         some = gpus[at : at + several]
         shares = [share for gpu in some if (share := _working(gpu)) is not None]
-        if any(gpu.state in ("lost", "timeout") for gpu in some):
+        if any(gpu.state in DOWN for gpu in some):
             line.add(theme.glyph("×", "X"), "critical")
         elif not shares:
             line.add(theme.glyph("·", "?"), "faint")

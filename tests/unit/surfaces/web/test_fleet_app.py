@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpulse.live import fleet
-from gpulse.live.fleet import DOWN, FleetHub
+from gpulse.live.fleet import SILENT, FleetHub
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.fleet import FleetSnapshot, HostReport
 from gpulse.model.serving import Tariff
@@ -64,7 +64,7 @@ def asked(hub: FleetHub, path: str, **headers: Any) -> Answer:
 
 def test_the_overview_has_one_byte_per_gpu_and_one_letter_per_machine(hub: FleetHub) -> None:
     found = asked(hub, "/api/overview").json
-    assert list(base64.b64decode(found["map"])) == [90, 0, DOWN, 40]
+    assert list(base64.b64decode(found["map"])) == [90, 0, SILENT, 40]
     assert found["states"] == "oou"
     assert [count for _, count in found["hosts"]] == [2, 2, 0]
     assert (found["funnel"]["total"], found["funnel"]["allocated"], found["funnel"]["down"]) == (4, 2, 1)
