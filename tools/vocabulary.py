@@ -6,6 +6,7 @@ import json
 
 from gpulse.model.fleet import HOST_STATES
 from gpulse.present import cells, concerns, words
+from gpulse.present.html import LINE_COLORS
 
 
 def vocabulary(made: str) -> str:
@@ -31,5 +32,9 @@ def vocabulary(made: str) -> str:
         f"/** Bytes below which memory that nobody owns is not told. */\nexport const UNATTRIBUTED = {words.UNATTRIBUTED};"
     )
     lines.append(f"/** °C below its limit at which a GPU counts as hot. */\nexport const HEADROOM = {cells.HEADROOM};")
+    for ground, colors in LINE_COLORS.items():
+        lines.append(
+            f"/** Colors of lines on {ground} ground. */\nexport const {ground.upper()} = {json.dumps(colors)};"
+        )
     lines.append(f"/** Seconds of GPU time from which a loss is told. */\nexport const WORTH = {concerns.WORTH:g};")
     return "\n".join([*lines, ""])

@@ -143,7 +143,8 @@ def test_a_gpu_that_fails_or_is_freed_keeps_no_verdict(browser: Browser, lab_of:
         browser.click(SIDE)
         found = "[...document.querySelectorAll('#gpulse-side .card')].slice(0, 4).map(e => e.querySelector('.finding').textContent)"
         tick(browser, clock, f"{found}.join() === Array(4).fill('batch too small').join()", 0)
-        tick(browser, clock, f"{found}.join() === 'batch too small,,lost,not responding'", 100)
+        silent = "[...document.querySelectorAll('#gpulse-side .card .state')].slice(2, 4).map(e => e.textContent.split(' for ')[0])"
+        tick(browser, clock, f"[...{found}, ...{silent}].join() === 'batch too small,,,,lost,not responding'", 100)
         lines = "[...document.querySelectorAll('#gpulse-side .problems .brief')].map(e => e.textContent.replaceAll(/ +/g, ' ').trim())"
         wrong = browser.evaluate(lines)
         assert wrong[:2] == ["Critical GPU 2 lost", "Critical GPU 3 not responding"]
@@ -238,3 +239,10 @@ def test_many_gpus_are_lines_in_the_sidebar_those_with_a_problem_first(
     if lines:
         browser.until(f"document.querySelector('#gpulse-side .lines article a').textContent === '{count - 1}'")
         assert browser.evaluate("document.querySelector('#gpulse-side .lines article').offsetHeight") <= 30
+
+
+def test_a_panel_says_so_where_the_server_extension_is_disabled(browser: Browser, lab_of: LabOf) -> None:
+    server = lab_of(None, "--ServerApp.jpserver_extensions={'gpulse.surfaces.jupyter': False}")
+    open_lab(browser, server)
+    browser.click(SIDE)
+    browser.until("document.querySelector('#gpulse-side')?.innerText.includes('jupyter server extension list')")

@@ -1,7 +1,7 @@
-// Colours of lines: eight that stay apart for colour-blind eyes (after Okabe and Ito, moved apart by search; a test measures it), then the same again with dashes.
+// Colours of lines: the eight of gpulse.present, then the same again with dashes.
 
-export const LIGHT = ["#20499c", "#cb6201", "#0e9d7b", "#a62816", "#437bd5", "#cf57a0", "#65a32d", "#414e6d"];
-export const DARK = ["#4ca5f7", "#deac29", "#21c19a", "#f3744d", "#aee2ff", "#e68bc3", "#e3e266", "#c7ccc8"];
+import { DARK, LIGHT } from "./vocabulary.ts";
+
 const DASHES: (number[] | undefined)[] = [undefined, [7, 3], [2, 3], [9, 3, 2, 3]];
 
 // Heat maps: evenly rising in lightness, from the ground to the strongest colour.

@@ -31,5 +31,9 @@ export const HOST_STATES: Record<string, string> = {
 export const UNATTRIBUTED = 536870912;
 /** °C below its limit at which a GPU counts as hot. */
 export const HEADROOM = 8;
+/** Colors of lines on light ground. */
+export const LIGHT = ["#20499c", "#cb6201", "#0e9d7b", "#a62816", "#437bd5", "#cf57a0", "#65a32d", "#414e6d"];
+/** Colors of lines on dark ground. */
+export const DARK = ["#4ca5f7", "#deac29", "#21c19a", "#f3744d", "#aee2ff", "#e68bc3", "#e3e266", "#c7ccc8"];
 /** Seconds of GPU time from which a loss is told. */
 export const WORTH = 60;

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from ..model.verdict import Budget, Verdict
 
+# Lines of charts on light and on dark ground, on the page and in reports: eight colors that stay apart for color-blind eyes (after Okabe
+# and Ito, moved apart by search; web/test/unit/palette.test.ts measures it).
+LINE_COLORS = {
+    "light": ("#20499c", "#cb6201", "#0e9d7b", "#a62816", "#437bd5", "#cf57a0", "#65a32d", "#414e6d"),
+    "dark": ("#4ca5f7", "#deac29", "#21c19a", "#f3744d", "#aee2ff", "#e68bc3", "#e3e266", "#c7ccc8"),
+}
 SEVERITY_COLORS = {"warn": "#b26a00", "critical": "#d0342c"}
 _BUSY, _MEMORY = "#12a06c44", "#2f7fe044"  # translucent, for any background
 # The colors of the parts of a time budget, by style.

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DARK, LIGHT, lineColor, lineDash } from "../../src/palette.ts";
+import { lineColor, lineDash } from "../../src/palette.ts";
+import { DARK, LIGHT } from "../../src/vocabulary.ts";
 
 type Rgb = [number, number, number];
 const linear = (part: number) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);

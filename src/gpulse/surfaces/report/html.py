@@ -8,6 +8,7 @@ from html import escape
 
 from ..._version import __version__
 from ...present.events import event_style, event_text
+from ...present.html import LINE_COLORS
 from ...present.text import Untrusted, clean
 from ...present.verdicts import budget_row, budget_text, part_text
 from .document import Charts, Figure, Flame, Lines, Loud, TableBlock, Tiles, TimeBars, mark_text, plain
@@ -41,7 +42,7 @@ def to_html(document: Document) -> str:
 <title>{_text(plain(document.title))} – gpulse</title>
 <link rel="icon" href="data:,">
 <style>
-{_asset("page.css")}</style>
+{_style()}</style>
 </head>
 <body>
 <header>
@@ -212,6 +213,14 @@ def _part(text: str) -> str:
 
 def _text(text: str) -> str:
     return escape(clean(text), quote=True)
+
+
+def _style() -> str:
+    """Return the style sheet, with lines in the colors of the page of `gpulse serve`."""
+    sheet = _asset("page.css")
+    for ground, colors in LINE_COLORS.items():
+        sheet = sheet.replace(f"--lines: {ground};", " ".join(f"--c{at}: {color};" for at, color in enumerate(colors)))
+    return sheet
 
 
 def _asset(name: str) -> str:

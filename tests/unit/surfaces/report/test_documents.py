@@ -10,6 +10,7 @@ import pytest
 
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Problem, Snapshot
+from gpulse.present.html import LINE_COLORS
 from gpulse.sinks.base import Mark
 from gpulse.surfaces.report.account import account
 from gpulse.surfaces.report.comparison import comparison_document, comparison_to_plain, differences, run_to_plain
@@ -88,6 +89,13 @@ def test_a_page_asks_for_nothing() -> None:
     assert not {"img", "iframe", "object", "embed"}.intersection(elements.seen)
     assert [value for name, value in elements.attributes if name in ("src", "href")] == ["data:,"]
     assert "://" not in page.replace("http-equiv", "")
+
+
+def test_lines_have_the_colors_of_the_page() -> None:
+    page = to_html(run_document(run_of(samples(30))))
+    assert "--lines" not in page
+    for colors in LINE_COLORS.values():
+        assert " ".join(f"--c{at}: {color};" for at, color in enumerate(colors)) in page
 
 
 def test_texts_of_others_stay_between_backticks_in_markdown() -> None:
