@@ -64,6 +64,8 @@ def judge(builder: WindowBuilder) -> Diagnosis:
     workloads = [Workload(gpu) for gpu in builder.windows()]
     together = peers([one.whole for one in workloads])
     verdicts = [one.verdict(others) for one, others in zip(workloads, together, strict=True)]
+    for one in workloads:
+        one.whole.peers = ()  # peers refer to each other: 3,000 objects that only the garbage collector would free
     return Diagnosis([one for one in verdicts if one is not None], builder.start, builder.end, builder.samples)
 
 

@@ -141,25 +141,21 @@ class Trace:
         self.times: list[float] = []
         self.values: list[float] = []
         for row in rows:
-            first = row.time - TRACE_STEP * (len(row.trace) - 1)
-            for at, value in enumerate(row.trace):
-                time = first + TRACE_STEP * at
-                if not self.times or time > self.times[-1] + 0.5 * TRACE_STEP:
-                    self.times.append(time)
-                    self.values.append(value)
+            if row.trace:
+                first = row.time - TRACE_STEP * (len(row.trace) - 1)
+                times = [first + TRACE_STEP * at for at in range(len(row.trace))]
+                new = bisect_right(times, self.times[-1] + 0.5 * TRACE_STEP) if self.times else 0
+                self.times += times[new:]
+                self.values += row.trace[new:]
 
     def means(self, times: Sequence[float], weights: Sequence[float], read: Column) -> list[float | None]:
         """Return the mean utilization over the time of each sample; what was `read` at the sample where the trace has holes."""
         found: list[float | None] = []
-        place = 0
         for time, weight, known in zip(times, weights, read, strict=True):
-            while place < len(self.times) and self.times[place] <= time - weight + 0.5 * TRACE_STEP:
-                place += 1
-            end = place
-            while end < len(self.times) and self.times[end] <= time + 0.5 * TRACE_STEP:
-                end += 1
+            place = bisect_right(self.times, time - weight + 0.5 * TRACE_STEP)
+            end = bisect_right(self.times, time + 0.5 * TRACE_STEP)
             covered = (end - place) * TRACE_STEP
-            short = end == place or covered < _COVERED * weight
+            short = end <= place or covered < _COVERED * weight
             found.append(known if short else sum(self.values[place:end]) / (end - place))
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from gpulse.analysis.diagnosis.judge import diagnose
@@ -54,6 +55,18 @@ def test_a_rank_without_data_makes_the_others_wait() -> None:
     found = diagnose(samples(rank(0), starved, rank(2)))
     assert found[1].key == "straggler"
     assert found[1].values["kind"] == "starved"
+
+
+def test_a_judgement_leaves_nothing_for_the_garbage_collector() -> None:
+    seen = samples(*(rank(number) for number in range(4)))
+    diagnose(seen)  # loads the rules
+    gc.collect()
+    gc.disable()
+    try:
+        diagnose(seen)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_equal_ranks_have_no_straggler() -> None:

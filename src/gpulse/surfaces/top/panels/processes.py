@@ -225,6 +225,7 @@ def _row(
         grid.put(at, area.column, state.theme.glyph("▸", ">"), whole, area.columns)  # seen without colours too
     if row.pid in state.tagged:
         grid.put(at, area.column + 1, state.theme.glyph("●", "*"), whole or "accent", area.columns - 1)
+    known = _CellTexts.of(state)
     texts, styles = [], []
     for column in columns:
         key, style = column.key, _STYLES.get(column.key, "calm")
@@ -234,7 +235,8 @@ def _row(
             value = _command(row, state)
         elif (value := row.process.get(key)) is None:
             value, style = ("", "") if row.head or row.launcher else (None, "faint")
-        texts.append(_CellTexts.text(column, value, state))
+        text = known.get((key, column.cells, value))
+        texts.append(_CellTexts.written(column, value, state) if text is None else text)
         styles.append(whole or style)
     line = " ".join(texts)
     if line.isascii():  # at once, with the gaps between the columns
@@ -260,18 +262,20 @@ class _CellTexts:
     texts: dict[tuple[str, int, object], str] = {}
 
     @classmethod
-    def text(cls, column: ProcessColumn, value: Value | None, state: State) -> str:
-        """Return a value as text, cut and filled to the cells of its column."""
+    def of(cls, state: State) -> dict[tuple[str, int, object], str]:
+        """Return what is known, by column, cells and value."""
         theme, decimal = cls.made_for
         if theme is not state.theme or decimal is not state.settings.decimal or len(cls.texts) > _MOST_TEXTS:
             cls.made_for, cls.texts = (state.theme, state.settings.decimal), {}
-        key = column.key
-        found = cls.texts.get((key, column.cells, value))
-        if found is None:
-            theme = state.theme
-            text = value if isinstance(value, str) else value_text(PROCESS_METRICS[key], value, state.settings.decimal)
-            text = (fit_name if key in OWNERS else fit)(theme.spelled(clean(text)), column.cells, theme.more)
-            found = cls.texts[key, column.cells, value] = pad(text, column.cells, column.right)
+        return cls.texts
+
+    @classmethod
+    def written(cls, column: ProcessColumn, value: Value | None, state: State) -> str:
+        """Return a value as text, cut and filled to the cells of its column, and keep it."""
+        key, theme = column.key, state.theme
+        text = value if isinstance(value, str) else value_text(PROCESS_METRICS[key], value, state.settings.decimal)
+        text = (fit_name if key in OWNERS else fit)(theme.spelled(clean(text)), column.cells, theme.more)
+        found = cls.texts[key, column.cells, value] = pad(text, column.cells, column.right)
         return found
 
 
