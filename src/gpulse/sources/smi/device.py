@@ -186,7 +186,7 @@ _MOST_PIDS = 1 << 32  # Windows counts further than Linux
 class SmiDevice(Device):
     """The GPU at one place of the log; `update` gives it the next log's element, or None where it is gone.
 
-    `silent`: there has been no log for so long that nothing of the last one applies.
+    `silent`: the last log is too old to apply.
     """
 
     silent = False
