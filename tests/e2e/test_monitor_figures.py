@@ -53,11 +53,13 @@ def test_logged_energy_counts_from_the_start_of_the_run(tmp_path: Path) -> None:
 import json
 seen = []
 with gpulse.Monitor(lambda values, step, time: seen.append(values), interval=0.1) as m:
-    until(lambda: len(seen) > 2)
-print(json.dumps([seen[0]["gpu0/energy"], m.latest.gpus[0].energy > 1000]))
+    until(lambda: len(seen) > 15)
+print(json.dumps([seen[0]["gpu0/energy"], seen[-1]["gpu0/energy"], m.summary().gpus[0].device_energy, m.latest.gpus[0].energy]))
 """
     scenario = machine(1).gpu(0, energy="counter(5000000, 100000)")
-    assert told(code, tmp_path, on(scenario, tmp_path)) == [0.0, True]
+    first, last, summed, counter = told(code, tmp_path, on(scenario, tmp_path))
+    assert 0.0 <= first < last < 5000.0 <= counter
+    assert last == pytest.approx(summed)
 
 
 # --- ends
