@@ -8,7 +8,6 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from ..value import Value
-from .condition import CONDITIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,6 +159,8 @@ class Verdict(Value, frozen=True):
     @property
     def condition(self) -> Condition | None:
         """The condition that it is about; None if the key is unknown."""
+        from .condition import CONDITIONS  # with the catalog, which a program that only collects does not load
+
         return CONDITIONS.get(self.key)
 
     @property
