@@ -26,7 +26,7 @@ PYTHON = (sys.executable, "-S", "-c")
 # Says every signal that comes, and ends with the one that is named
 LISTENING = """
 import signal, sys
-every = [getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM")]
+every = [getattr(signal, f"SIG{name}") for name in ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM", "TSTP")]
 signal.pthread_sigmask(signal.SIG_BLOCK, every)
 print("ready", flush=True)
 found = ""
@@ -225,7 +225,7 @@ def test_an_ignored_sigchld_does_not_cost_the_exit_code(environ: dict[str, str])
 # --- signals
 
 
-@pytest.mark.parametrize("name", ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM"])
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM", "TSTP"])
 def test_a_signal_to_us_alone_reaches_the_command_once(environ: dict[str, str], name: str) -> None:
     last = "SIGUSR1" if name != "USR1" else "SIGTERM"  # what is handed on later comes later
     with subprocess.Popen([*RUN, *PYTHON, LISTENING, last], env=environ, stdout=-1, stderr=-1, text=True) as process:
@@ -307,9 +307,11 @@ def test_an_interrupt_from_the_terminal_comes_once(environ: dict[str, str]) -> N
         terminal.until(b"SIGINT\r\n")
         terminal.press(b"\x1c")
         terminal.until(b"SIGQUIT\r\n")
+        terminal.press(b"\x1a")  # it does not stop, so neither do we
+        terminal.until(b"SIGTSTP\r\n")
         terminal.process.send_signal(signal.SIGUSR1)
         assert terminal.wait() == 0
-    assert b"ready\r\n^CSIGINT\r\n^\\SIGQUIT\r\nSIGUSR1\r\n" in terminal.raw
+    assert b"ready\r\n^CSIGINT\r\n^\\SIGQUIT\r\n^ZSIGTSTP\r\nSIGUSR1\r\n" in terminal.raw
 
 
 def test_an_interrupt_that_ends_the_command_ends_us_the_same_way(environ: dict[str, str]) -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     Mask: TypeAlias = set[int | signal.Signals]
 
-# Signals to us that are meant for the command. Those that stop and continue reach both anyway.
+# Signals to us that are meant for the command. We stop only after it: a shell that we gave the terminal back to would share its input with
+# a command that has not stopped yet, or does not stop.
 _FORWARDED = {
     signal.SIGINT,
     signal.SIGQUIT,
@@ -27,9 +28,10 @@ _FORWARDED = {
     signal.SIGUSR1,
     signal.SIGUSR2,
     signal.SIGALRM,
+    signal.SIGTSTP,
 }
 _BLOCKED = _FORWARDED | {signal.SIGCHLD}
-_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
+_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP}
 _BY_KERNEL = 0x80  # si_code of a signal from a terminal, which the command also receives
 _POLL = 1.0  # seconds after which to check without a signal: another thread may have taken it
 _JOB_CONTROL = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
