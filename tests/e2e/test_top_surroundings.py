@@ -115,7 +115,8 @@ class TestTrouble:
     def test_a_call_that_hangs_leaves_keys_working_and_is_said(self, tmp_path: Path) -> None:
         with Top(tmp_path, "-n", "0.2", scenario=Scenario.load("hang"), columns=120, rows=40) as top:
             top.until(lambda: "not responding" in top.text)
-            assert sum("not responding" in line for line in top.lines) == 1
+            assert sum("util" in line and "not responding" in line for line in top.lines) == 1  # in its panel
+            assert "GPU 3 is not responding" in top.text  # among the events
             top.press(F1)
             top.until(lambda: "─ Help " in top.text)
             top.press(ESC)
