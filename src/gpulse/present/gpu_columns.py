@@ -64,7 +64,9 @@ def _of_activity(name: str, metric: Number) -> GpuColumn:
     def style(gpu: Gpu) -> str:
         return share_style(metric.__get__(gpu, Gpu))
 
-    return GpuColumn((name.upper()[:4],), (4, text, style), gap=1)
+    return GpuColumn(
+        (name.upper()[:4],), (5, text, style), gap=0
+    )  # with its space, so that neighbors of one style are one piece
 
 
 def _busy(gpu: Gpu) -> str:
