@@ -16,6 +16,7 @@ from gpulse.cli.commands.status import VERB as STATUS
 from gpulse.cli.help import usage
 from gpulse.cli.main import SILENT_PIPE, VERBS, load
 from gpulse.cli.options import parse
+from gpulse.errors import UsageError
 from gpulse.model.codec import from_line
 from tests.e2e.lab import PATIENCE, ROOT, Lab, environment
 from tests.fake_nvml import Scenario
@@ -144,6 +145,8 @@ def test_options_and_arguments_may_come_in_any_order() -> None:
     assert (fleet.action, fleet.ssh, fleet.folder) == ("init", "a,b", "folder")
     status = parse(load("status"), ["-pw2", "--json", "-cutilization"])
     assert (status.processes, status.watch, status.json, status.columns) == (True, 2.0, "gpulse", ["utilization"])
+    with pytest.raises(UsageError, match="unknown option '-5' in '-p5'"):
+        parse(load("status"), ["-p5"])
     run = parse(load("run"), ["--demo", "mixed", "-n2", "python", "-q", "--", "--gpus"])
     assert (run.demo, run.gpus, run.quiet, run.command) == ("mixed", 2, False, ["python", "-q", "--", "--gpus"])
 

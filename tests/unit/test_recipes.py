@@ -143,8 +143,7 @@ EDITS = {
     ),
     "Add a sink": (
         Edit("src/gpulse/sinks/note.py", SINK),
-        Edit("src/gpulse/sinks/__init__.py", '    "NoteSink": "note",\n', '    "Sink": "base"'),
-        Edit("src/gpulse/sinks/base.py", '    "note": ("NoteSink", "FILE"),\n', '    "history": ('),
+        Edit("src/gpulse/sinks/base.py", '    "note": ("note", "NoteSink", "FILE"),\n', '    "history": ('),
     ),
     "Add a diagnosis rule": (
         Edit("src/gpulse/analysis/diagnosis/rules/too_cold.py", RULE),

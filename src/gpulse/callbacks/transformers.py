@@ -72,8 +72,7 @@ class GpulseCallback(Logged, _TrainerCallback):  # type: ignore[misc]
 @harmless
 def _beside(args: Any) -> list[Sink]:
     """Return a sink for every supported reporter of the trainer."""
-    from ..sinks.base import sink_named
-    from ..sinks.table import BUILT_IN
+    from ..sinks.base import BUILT_IN, sink_named
 
     named = ["comet" if name == "comet_ml" else name for name in args.report_to or ()]
     places = {"tensorboard": f"tensorboard:{_logging_dir(args)}"} if "tensorboard" in named else {}

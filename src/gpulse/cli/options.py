@@ -232,6 +232,8 @@ class _CommandLine:
         if flag not in self._flags and word[:2] in self._flags:  # -n5, or several switches in one word: -pj
             flag, equals, value = word[:2], "=", word[2:]
             if not self._flags[flag].value:
+                if f"-{value[0]}" not in self._flags:
+                    raise self._wrong(f"unknown option '-{value[0]}' in {word!r}")
                 words.insert(0, f"-{value}")
                 equals = ""
         option = self._flags.get(flag)

@@ -124,7 +124,7 @@ def saved_theme(environ: Mapping[str, str]) -> str:
 
 
 def _in_file(environ: Mapping[str, str]) -> str:
-    from ..store.config_path import config_path
+    from ..store.place import config_path
 
     path = config_path(environ)
     try:

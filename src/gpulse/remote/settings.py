@@ -11,7 +11,7 @@ from ..errors import ConfigError, GpulseError, UsageError
 from ..model.codec import from_plain, time_text
 from ..sources.slurm import expanded, gpu_nodes, split_names
 from ..store.config import read_config
-from ..store.config_path import config_path, read_secret
+from ..store.place import config_path, read_secret
 from .fleet import Fleet, PollingFeed
 
 TYPE_CHECKING = False

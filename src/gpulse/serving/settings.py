@@ -7,7 +7,7 @@ import os
 from ..errors import ConfigError
 from ..model.serving import Tariff
 from ..sources.files import read_bytes
-from ..store.config_path import config_path, read_secret
+from ..store.place import config_path, read_secret
 from ..value import Value
 
 TYPE_CHECKING = False

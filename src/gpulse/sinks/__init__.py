@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .table import HOMES as _HOMES
+from .base import HOMES as _HOMES
 
 # Type checkers and editors read __init__.pyi, which `make docs` generates from this table.
 __all__ = list(_HOMES)  # a single table of names

@@ -54,7 +54,7 @@ def privacy_in_force(environ: Mapping[str, str]) -> Privacy:
 
     A word that nobody knows, or a file that cannot be trusted, is taken for the strictest: `gpulse config check` names the mistake.
     """
-    from ..store.config_path import config_path, machine_path
+    from ..store.place import config_path, machine_path
 
     tables = [_table(machine_path(environ), environ), _table(config_path(environ), None)]
     chosen = {

@@ -245,7 +245,7 @@ def machine_policy(environ: Mapping[str, str] | None = None) -> Policy:
 
     The environment of a user does not say where the file is, unless `environ` is given.
     """
-    from .config_path import machine_path
+    from .place import machine_path
 
     if not os.path.exists(machine_path(environ or {})):
         return Policy()

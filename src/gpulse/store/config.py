@@ -6,9 +6,9 @@ import os
 import re
 
 from ..errors import ConfigError
-from .config_path import config_path as config_path
-from .config_path import machine_path as machine_path
-from .config_path import writable_by_others
+from .place import config_path as config_path
+from .place import machine_path as machine_path
+from .place import writable_by_others
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -178,7 +178,7 @@ def plugin_checks() -> list[Check]:
     """Return one check per installed plug-in: loaded here to see whether it can be, and never called."""
     from ..plugins import SERVING, SINKS, SOURCES
     from ..serving.kinds import KINDS
-    from ..sinks.table import BUILT_IN as OWN_SINKS
+    from ..sinks.base import BUILT_IN as OWN_SINKS
     from ..sources.registry import BUILT_IN as OWN_SOURCES
 
     return [

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start p
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the machine's settings file, which is empty."""
-    monkeypatch.setattr("gpulse.store.config_path.writable_by_others", lambda path: "")
+    monkeypatch.setattr("gpulse.store.place.writable_by_others", lambda path: "")
     monkeypatch.setattr("gpulse.store.config.writable_by_others", lambda path: "")
     file = tmp_path / "machine.toml"
     monkeypatch.setenv("GPULSE_MACHINE_CONFIG", str(file))

@@ -110,7 +110,7 @@ def _init(arguments: Arguments) -> int:
 def feeds_of(arguments: Arguments) -> list[Feed]:
     """Return the feeds of the options, or of fleet.toml if there are none; raise UsageError if there are no machines."""
     from ...remote.settings import fleet_path, named_feeds, read_feeds
-    from ...store.config_path import read_secret
+    from ...store.place import read_secret
 
     if arguments.demo:
         from ...remote.fleet import DemoFeed

@@ -308,7 +308,9 @@ def test_a_database_of_others_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*damaged*")) == []
 
 
-@pytest.mark.parametrize("content", [b"a text of mine\n" * 500, b'{"schema": 1}\n', gzip.compress(b'{"schema": 1}\n')], mtime=0)
+@pytest.mark.parametrize(
+    "content", [b"a text of mine\n" * 500, b'{"schema": 1}\n', gzip.compress(b'{"schema": 1}\n', mtime=0)]
+)
 def test_a_text_or_recording_is_refused_and_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
