@@ -55,7 +55,9 @@ class OwnUse(Value):
 class OwnTally:
     """The use of one GPU by a program over one window, added up sample by sample."""
 
-    __slots__ = ("_charged", "_drawn", "_joules", "_others", "_pending", "_sm", "known", "memory", "pids", "share")
+    __slots__ = (
+        "_charged", "_drawn", "_joules", "_others", "_pending", "_since", "_sm", "_weight", "known", "memory", "pids", "share",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.known = False  # whether any sample could tell whose processes are on the GPU
@@ -68,6 +70,10 @@ class OwnTally:
         self._joules = Charged()  # by the energy counter
         self._drawn = Charged()  # by power, for a GPU without one
         self._pending = 0.0  # joules by power before the first list of processes
+        self._weight, self._since = (
+            0.0,
+            Charged(),
+        )  # what was drawn since the counter was last read, and the program's part of it
 
     def add(self, gpu: Gpu, own: Collection[int] | None, seconds: float, within: bool) -> None:
         """Add a sample that represents `seconds` of the window; one taken after its end, not `within`, tells nothing of its memory."""
@@ -75,6 +81,10 @@ class OwnTally:
             self.known = True
             self.share = energy_share(gpu, own)
             self._see(gpu, own, within)
+        weight = seconds * (1.0 if gpu.power_draw is None else gpu.power_draw)
+        if self.share.value is not None and weight > 0:
+            self._weight += weight
+            self._since.add(weight, self.share)
         if gpu.power_draw is not None:
             joules = gpu.power_draw * seconds
             if self.known:
@@ -98,7 +108,13 @@ class OwnTally:
         self._sm.add(min(100.0, mine) if known else None, seconds)
 
     def charge(self, joules: float, share: EnergyShare) -> None:
-        """Add what the GPU used, of which the program has this share."""
+        """Add what the GPU used since its counter was last read, every few seconds.
+
+        `share` is the program's at this moment; processes come and go, so its shares at all samples since then count.
+        """
+        if self._weight > 0 and self._since.joules is not None:
+            share = EnergyShare(self._since.joules / self._weight, self._since.estimated)
+        self._weight, self._since = 0.0, Charged()
         self._joules.add(joules, share)
         if share.value is not None:  # also tells of a window too short for a list of processes
             self.known = True

@@ -105,6 +105,23 @@ def test_the_summary_of_a_gpu_has_the_energy_of_the_program() -> None:
     ]
 
 
+@pytest.mark.parametrize("skipped", [False, True])
+def test_energy_is_that_of_the_time_in_which_the_program_held_the_gpu(skipped: bool) -> None:
+    """The counter is read every few seconds; a program that has begun or ended since then had only a part of the time."""
+    tally = OwnTally()
+    for at in range(10):
+        held = [process(1, 1.0)] if 5 <= at < 9 else []
+        unread = skipped and at in (6, 8)  # lists that were not read leave the share as it was
+        tally.add(gpu(*held, skipped=unread, power_draw=300.0 if held else 100.0), {1}, 1.0, True)
+    tally.charge(1800.0, EnergyShare(0.0, False))
+    use = tally.use(True, True)
+    assert use.energy == pytest.approx(1200.0)
+    assert not use.energy_estimated
+    tally.add(gpu(power_draw=100.0), {1}, 1.0, True)
+    tally.charge(100.0, EnergyShare(0.0, False))
+    assert tally.use(True, True).energy == pytest.approx(1200.0)
+
+
 def verdict(key: str, *pids: int, also: tuple[Verdict, ...] = ()) -> Verdict:
     return Verdict(key, uuid="GPU-0", processes=[Holder(pid) for pid in pids], also=also)
 

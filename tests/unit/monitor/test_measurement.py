@@ -195,7 +195,7 @@ def test_a_line_for_people() -> None:
     call.cpu_seconds = 1.0
     assert str(call) == (
         "load                        2.00 s  CPU   50 %  GPU memory   3.0 GiB   +2.0 GiB"
-        "  util  50 % (p95  50)  SM    –            321 J (estimated)"
+        "  util  50 % (p95  50)  SM    –            643 J"
     )
     call.failed = True
     assert str(call).endswith("  failed")
