@@ -20,10 +20,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # torch and tensorboard have many of their own
 ]
 
-WORKERS = {
-    "fork": 2,
-    "spawn": 1,
-}  # of a loader, by how it starts them; a spawned one takes 2 s of CPU time to import torch
+# of a loader, by how it starts them; one that is not forked takes 2 s of CPU time to import torch
+WORKERS = {"fork": 2, "spawn": 1, "forkserver": 1}
 DEMO = plain_environment(OMP_NUM_THREADS="1")
 TRAINING = (
     f"WORKERS = {WORKERS}"
