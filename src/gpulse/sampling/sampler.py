@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from ..errors import DriverTimeout
 from ..model.catalog import HOST_METRICS, PROCESS_METRICS, Gpu, Host
@@ -14,7 +15,7 @@ from .plan import FOREIGN, ChosenGpus, Plan, SourceAnswer, StartedSample, list_j
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..model.select import Wanted
@@ -107,20 +108,17 @@ class Sampler:
         """Read only the GPUs and MIG instances with these names from now on; raise UnknownGpu if one matches none."""
         self._chosen = ChosenGpus(self.identities(), words, environ)
 
-    def _refresh(self) -> dict[Hashable, Any]:
-        """Let the source notice a fork or a driver that came back, before a device is read: those before it may have no handle.
-
-        If it was reopened, the GPUs may be others, or in another order: nothing that was kept of them applies.
-        """
-        results = self._threads.run([("source", self.source.refresh)])
-        if self.source.devices is not self._listed:
-            self._gpu_rates.restart()
-            for sampled in self._sampled_gpus.values():
-                sampled.forget()
-            self._attach()
-            if self._chosen is not None:
-                self._chosen.find(self._listed)
-        return results
+    def _reopened(self) -> bool:
+        """Return whether the source was reopened: the GPUs may be others, or in another order, and nothing kept of them applies."""
+        if self.source.devices is self._listed:
+            return False
+        self._gpu_rates.restart()
+        for sampled in self._sampled_gpus.values():
+            sampled.forget()
+        self._attach()
+        if self._chosen is not None:
+            self._chosen.find(self._listed)
+        return True
 
     def identities(self) -> list[Gpu]:
         """Return the identities of all GPUs and their MIG instances, without reading values."""
@@ -172,12 +170,13 @@ class Sampler:
         """Take one sample of everything wanted; StopIteration if the source is a recording that has ended."""
         if (recorded := self.source.recorded()) is not None:
             return self._only_chosen(recorded)
-        refreshed, reading = self._refresh(), self._start_reading()
+        reading, hanging = self._start_reading(), self._threads.hanging
         due = self._turn_traced() | (self._plan.costly if reading.costly else frozenset())
-        jobs, hanging = self._read_jobs(reading, due, self._plan.costly), self._threads.hanging
-        # the machine last, because it needs the processes that GPUs listed
-        ask = machine_job(self.source.machine, self._plan, reading)
-        reading.results = refreshed | self._threads.run([*jobs, ("machine", ask)])
+        # in one run, since each takes three changes of threads; a source that is reopened by it has other devices
+        jobs = ((owner, partial(self._unless_reopened, call)) for owner, call in self._sample_jobs(reading, due))
+        reading.results = self._threads.run([("source", self.source.refresh), *jobs])
+        if self._reopened():
+            reading.results = self._threads.run(self._sample_jobs(reading, due))
         if self._threads.hanging - hanging:
             self._ask_machine(reading)  # a call has begun to hang, so the host may have been read before all GPUs were
         return self.with_servers(self._snapshot(reading), 0.0)
@@ -190,7 +189,8 @@ class Sampler:
         self._recorded = self.source.recorded()
         if self._recorded is not None:
             return
-        refreshed = self._refresh()
+        refreshed = self._threads.run([("source", self.source.refresh)])
+        self._reopened()
         self.prime()
         reading = self._reading = self._start_reading()
         reading.counts = rates and self.source.machine.real and (self._plan.host is not None or self._plan.describes)
@@ -256,12 +256,11 @@ class Sampler:
 
     def _snapshot(self, reading: StartedSample) -> Snapshot:
         """Build the snapshot of what was read."""
-        results = reading.results
+        results, gpus = reading.results, dict[int, Gpu]()
         silent = [word for word in self._versions if self._threads.waits_for(("version", word))]
         problems = [*troubles(self.source, self._devices(), silent), *raised(results.values())]
         asked = results.get("machine")
         known, facts = self._know(asked, problems)
-        gpus: dict[int, Gpu] = {}
         for position, device in self._devices():
             sampled, answer = self._sampled(position), results.get(position)
             if answer is None or isinstance(answer, Exception):
@@ -278,9 +277,7 @@ class Sampler:
 
     def with_servers(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
         """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
-        if not self._plan.serving:
-            return snapshot
-        return self._servers().added_to(snapshot, self.clock.monotonic(), most)
+        return self._servers().added_to(snapshot, self.clock.monotonic(), most) if self._plan.serving else snapshot
 
     def _servers(self) -> MachineServing:
         if self._serving is None:
@@ -319,6 +316,14 @@ class Sampler:
         if not self._threads.hanging:
             self._threads.run([("source", self.source.close)])
         self._threads.close()
+
+    def _unless_reopened(self, call: Callable[[], Any]) -> Any:
+        return call() if self.source.devices is self._listed else None
+
+    def _sample_jobs(self, reading: StartedSample, due: frozenset[str]) -> list[Job]:
+        """Return the jobs of a whole sample; the machine is last, because it needs the processes that GPUs listed."""
+        ask = machine_job(self.source.machine, self._plan, reading)
+        return [*self._read_jobs(reading, due, self._plan.costly), ("machine", ask)]
 
     def _read_jobs(
         self, reading: StartedSample, also: frozenset[str], without: frozenset[str], lists: bool = True
