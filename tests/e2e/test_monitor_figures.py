@@ -225,6 +225,7 @@ print(json.dumps(live.to_plain()))
             assert theirs["energy"] == pytest.approx(energy, rel=0.06)
         for key in ("sm_active", "utilization", "power_draw"):
             means = [each["gpus"][0]["stats"][key]["mean"] for each in (theirs, ours)]
-            # the power between two lines, and which phase it belongs to, is only in the samples at the edges of phases
-            near = 0.15 if ours["name"] or key == "power_draw" else 0.05
+            # the power between two lines, and which phase it belongs to, is only in the samples at the edges of phases; the first sample of
+            # a ramp may be late on a busy machine
+            near = 0.15 if ours["name"] or key == "power_draw" else 0.1
             assert means[0] == pytest.approx(means[1], rel=near), (ours["name"], key)
