@@ -160,7 +160,6 @@ def told(code: str, folder: Path) -> Any:
         "HOME": str(folder),
         "TRACKIO_DIR": str(folder / "trackio"),
         "CLEARML_CACHE_DIR": str(folder / "clearml"),
-        "COMET_DISABLE_AUTO_LOGGING": "1",
     }
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + code], cwd=folder, env=environ, capture_output=True, text=True, timeout=120
