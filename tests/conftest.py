@@ -51,7 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # still ignored here; a program started from here has the default
-    os.environ["COMET_DISABLE_AUTO_LOGGING"] = "1"  # once imported, it would log the MLflow runs of later tests, into this folder
+    # once imported, it would log the MLflow runs of later tests, into this folder
+    os.environ["COMET_DISABLE_AUTO_LOGGING"] = "1"
     os.environ.setdefault("GPULSE_RUNS", "off")  # tests that keep runs name a folder of their own
     # Thousands of children import gpulse; without its compiled files each would compile it, for 0.1 s of CPU time.
     sys.dont_write_bytecode = False
