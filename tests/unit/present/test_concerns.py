@@ -27,6 +27,16 @@ def test_places() -> None:
     assert place(Concern("hot", "warn", NOW, gpus=("0:1/0", "1"))) == "GPUs 0 MIG 1/0, 1"
 
 
+def test_titles_are_those_that_cards_and_lists_show() -> None:
+    titles = {
+        "host_bound": "waiting for one thread",
+        "input_bound_cpu": "waiting for CPUs",
+        "memory_leak": "memory leak",
+        "thermal_throttled": "too hot",
+    }
+    assert {key: worded([Concern(key, "warn", NOW)])[0].title for key in titles} == titles
+
+
 def test_facts_are_only_those_that_are_known() -> None:
     assert facts(HOT) == ["for 1m30s", "about 1m15s of GPU time lost"]
     assert facts(LEAK) == ["ada", "memory full in 25s"]
