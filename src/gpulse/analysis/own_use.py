@@ -70,10 +70,8 @@ class OwnTally:
         self._joules = Charged()  # by the energy counter
         self._drawn = Charged()  # by power, for a GPU without one
         self._pending = 0.0  # joules by power before the first list of processes
-        self._weight, self._since = (
-            0.0,
-            Charged(),
-        )  # what was drawn since the counter was last read, and the program's part of it
+        self._weight = 0.0  # what was drawn since the counter was last read, by power or time
+        self._since = Charged()  # the program's part of that
 
     def add(self, gpu: Gpu, own: Collection[int] | None, seconds: float, within: bool) -> None:
         """Add a sample that represents `seconds` of the window; one taken after its end, not `within`, tells nothing of its memory."""

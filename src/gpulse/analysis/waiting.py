@@ -30,10 +30,8 @@ TIMED_OUT = 124  # the exit code of timeout(1)
 # A waiting program looks at the time of a folder (10 µs), often at first and the nearer it is to its turn. It looks at the GPUs
 # (milliseconds) when the queue says it may be its turn, ever less often, because programs outside of the queue come and go, too.
 _TICK, _SLOWER, _LOOK, _RARER = 0.1, 1.2, 0.3, 2.0
-_SLOWEST = {
-    True: (2.0, 10.0),
-    False: (4.0, 90.0),
-}  # seconds between two ticks and two looks, of the first and of others
+# seconds between two ticks and two looks, of the first and of others
+_SLOWEST = {True: (2.0, 10.0), False: (4.0, 90.0)}
 _MUTEX_TRIES = 25
 
 

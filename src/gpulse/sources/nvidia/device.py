@@ -41,10 +41,8 @@ _BY_INDEX = ("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
 _BY_SLOT = ("nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId")
 _LOST = (GPU_IS_LOST, RESET_REQUIRED)
 _PASSING = ("failed", "lost", "timeout")  # gaps of an identity that may be read later
-_INSTANCES_EVERY = (
-    5.0,
-    60.0,
-)  # seconds between two looks at the MIG instances of a GPU that has some, and of one that has none
+# seconds after which MIG instances are listed again, on a GPU that has some, and on one that has none
+_INSTANCES_EVERY = (5.0, 60.0)
 _FEW = 3  # calls; if no more were made and all failed, the driver may still answer others
 
 
