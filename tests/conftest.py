@@ -1,4 +1,4 @@
-"""What holds for every test: the usual signals, a limit in time, and no processes left behind.
+"""What holds for every test: private surroundings, the usual signals, a limit in time, and nothing left behind.
 
 A hung driver is what gpulse is about, so a hung test must fail with its name instead of stopping the suite.
 """
@@ -21,7 +21,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from tests import order
 from tests.fake_nvml.build import BuildError
+from tests.surroundings import Surroundings
 from tests.watchdog import descendants
 from tools.programs import ABSENT_WITH, PROGRAMS, present
 
@@ -37,9 +39,10 @@ if not os.environ.get("GPULSE_FUZZ") and hasattr(providers, "_local_constants"):
 LIMIT = float(os.environ.get("GPULSE_TEST_LIMIT", "300"))  # seconds per test, with the fixtures it is the first to use
 _GRACE = min(30.0, LIMIT)  # more seconds to end, with its fixtures
 _WATCHDOG = pytest.StashKey["subprocess.Popen[bytes]"]()
+_SURROUNDINGS = pytest.StashKey[Surroundings]()
 _TO_END = min(20.0, LIMIT / 4)  # seconds for what the last test has told to end
 _OURS = ("wandb", "multiprocessing.resource_tracker")  # services that end with the process that uses them
-_FIRST = ("tests/unit/test_suite.py", "tests/unit/test_docs.py")  # long, and last in the order of names
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of our children become ours
 
 
@@ -51,18 +54,25 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # still ignored here; a program started from here has the default
+    config.stash[_SURROUNDINGS] = Surroundings()
     # once imported, it would log the MLflow runs of later tests, into this folder
     os.environ["COMET_DISABLE_AUTO_LOGGING"] = "1"
-    os.environ.setdefault("GPULSE_RUNS", "off")  # tests that keep runs name a folder of their own
     # Thousands of children import gpulse; without its compiled files each would compile it, for 0.1 s of CPU time.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.stash[_WATCHDOG] = _watchdog(config)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Print the seed of a random order at once: a run that is ended early can be repeated, too."""
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    if order.seed() and reporter is not None:
+        reporter.write_line(f"files in random order; to repeat it: GPULSE_ORDER={order.seed()}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with long files that would be the last: one process would still be at them when all others have ended."""
-    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
+    """Arrange the files."""
+    order.arrange(items)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -100,6 +110,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     A timer and no thread: tests fork, and Python 3.12 warns of a fork beside threads.
     """
     times = 0
+    handlers = {number: signal.getsignal(number) for number in _HANDLED}
 
     def too_long(number: int, frame: FrameType | None) -> None:
         nonlocal times
@@ -118,6 +129,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _tell(item, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        for number, handler in handlers.items():  # verbs called in this process leave theirs, for the end of a program
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -145,13 +158,15 @@ def _skip_without_programs() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a run that leaves processes behind, and name them. Set up before all other fixtures, it looks after all of them."""
+    """Fail a run that leaves processes or files behind, and name them. Set up before all other fixtures, it looks after all of them."""
     yield
     watchdog = request.config.stash[_WATCHDOG].pid
     until = time.monotonic() + _TO_END
     while (left := _left(watchdog)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not left, "processes left behind:\n" + "\n".join(left)
+    files = request.config.stash[_SURROUNDINGS].left()
+    assert not files, "files left behind:\n" + "\n".join(files)
 
 
 def _left(watchdog: int) -> list[str]:
@@ -183,7 +198,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Collect the watchdog."""
+    """Collect the watchdog, and remove what is private."""
+    if (surroundings := config.stash.get(_SURROUNDINGS, None)) is not None:
+        surroundings.remove()
     if (watchdog := config.stash.get(_WATCHDOG, None)) is not None:
         watchdog.kill()
         watchdog.communicate()

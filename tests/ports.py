@@ -1,37 +1,44 @@
-"""Ports for servers that cannot choose one themselves."""
+"""Ports for servers that cannot choose one themselves, or that come back where they were.
+
+`python -m tests.ports` prints one and holds it until its standard input ends.
+"""
 
 from __future__ import annotations
 
-import itertools
-import os
 import socket
-from pathlib import Path
+import sys
 
-_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_FIRST = 10_000
-_EACH = 50  # ports that one test process hands out before it meets those of the next
-_NUMBERS = itertools.count()
+_HELD: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a port where nobody listens, each time another one.
+    """Return a port where nobody listens, each time another one; it stays ours until this process ends.
 
-    It is below those that the kernel gives to connections, and to servers that take any: nobody gets it by chance before the server has it.
+    A socket that is bound and does not listen holds it: the kernel gives it to nobody who takes any port, and a server that sets
+    SO_REUSEADDR, as all do, can listen there.
     """
-    size = max(int(_RANGE.read_text().split()[0]), 2 * _FIRST) - _FIRST
-    for number in _NUMBERS:
-        port = _FIRST + (os.getpid() * _EACH + number) % size
-        if is_free(port):
-            return port
-    raise AssertionError("endless")
+    held = _socket()
+    held.bind(("127.0.0.1", 0))
+    _HELD.append(held)
+    return int(held.getsockname()[1])
 
 
 def is_free(port: int) -> bool:
-    """Return whether a server could listen on a port; connections that have just ended do not count."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return whether a server could listen on a port of ours; connections that have just ended do not count."""
+    with _socket() as probe:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return False
         return True
+
+
+def _socket() -> socket.socket:
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
+
+
+if __name__ == "__main__":
+    print(free_port(), flush=True)
+    sys.stdin.read()

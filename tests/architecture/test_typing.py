@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.surroundings import REAL_HOME
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # What a page takes for granted: names of the reader's own program.
@@ -104,7 +106,8 @@ def mistakes(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> list[t
     settings = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT / "src")], "pythonVersion": "3.10"}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     command = [program, "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    environ = os.environ | {"HOME": REAL_HOME}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=280, check=False)
     if not done.stdout.startswith("{"):
         pytest.skip(f"pyright does not run here: {done.stderr[-200:]}")
     found = json.loads(done.stdout)

@@ -15,7 +15,6 @@ from tests.fake_nvml import Clock, Scenario, calls
 from tests.fake_nvml.build import SONAME
 
 ROOT = Path(__file__).parents[2]
-PERSONAL = ("GPULSE_", "CUDA_", "LC_", "LANG", "TERM", "COLORTERM", "COLUMNS", "NO_COLOR", "FORCE_COLOR")
 PATIENCE = 60.0  # seconds after which a question counts as hung
 
 
@@ -41,14 +40,13 @@ class Answer:
 
 def environment(scenario: Scenario, folder: Path, **more: str) -> dict[str, str]:
     """The environment of a child on a scripted machine without latency, and with this checkout's gpulse."""
-    plain = {key: value for key, value in scenario.write(folder).items() if not key.startswith(PERSONAL)}
     own = {
-        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "HOME": str(folder),
         "GPULSE_HISTORY": str(folder / "history.db"),
         "GPULSE_RUNS": "off",
         "GPULSE_CLAIMS": str(folder),
     }
-    return plain | {"FAKE_NVML_LATENCY": "none"} | own | more
+    return scenario.write(folder) | {"FAKE_NVML_LATENCY": "none"} | own | more
 
 
 class Forking:
@@ -83,7 +81,7 @@ class Forking:
             self._process = subprocess.Popen(
                 self._command,
                 cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | self._environ,
+                env=os.environ | self._environ,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -15,29 +15,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.e2e.lab import PERSONAL, ROOT
+from tests.e2e.lab import ROOT
 
 PATIENCE = 60.0
 
 
 def plain_environment(folder: Path, **more: str) -> dict[str, str]:
-    """Return an environment without anything personal, whose settings and history are in a folder."""
+    """Return an environment whose settings and history are in a folder."""
     own = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith((*PERSONAL, "FAKE_NVML_", "NOTIFY_", "WATCHDOG_"))
+        "PYTHONPATH": str(ROOT / "src"),
+        "GPULSE_CONFIG": str(folder / "config.toml"),
+        "HOME": str(folder),
+        "GPULSE_HISTORY": str(folder / "history.db"),
+        "GPULSE_CLAIMS": str(folder),
     }
-    return (
-        own
-        | {
-            "PYTHONPATH": f"{ROOT / 'src'}",
-            "GPULSE_CONFIG": str(folder / "config.toml"),
-            "HOME": str(folder),
-            "GPULSE_HISTORY": str(folder / "history.db"),
-            "GPULSE_CLAIMS": str(folder),
-        }
-        | more
-    )
+    return os.environ | own | more
 
 
 class Serving:

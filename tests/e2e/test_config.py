@@ -12,8 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def config(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("GPULSE")}
-    env = clean | {"PYTHONPATH": str(ROOT / "src"), "XDG_CONFIG_HOME": str(folder)} | environ
+    env = os.environ | {"PYTHONPATH": str(ROOT / "src"), "XDG_CONFIG_HOME": str(folder)} | environ
     return subprocess.run(
         [sys.executable, "-m", "gpulse", *words], env=env, capture_output=True, text=True, check=False, timeout=60
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.lab import PERSONAL, ROOT, environment
+from tests.e2e.lab import ROOT, environment
 from tests.fake_nvml import Scenario
 
 nbclient = pytest.importorskip("nbclient")
@@ -24,8 +23,6 @@ nbformat = pytest.importorskip("nbformat")
 
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str], *cells: str) -> list[list[Any]]:
     """Run cells in a kernel, save the notebook, and return the outputs of each from the file."""
-    for key in [key for key in os.environ if key.startswith(PERSONAL)]:
-        monkeypatch.delenv(key)
     for key, value in {"HOME": str(tmp_path), "PYTHONPATH": f"{ROOT / 'src'}", **environ}.items():
         monkeypatch.setenv(key, value)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])

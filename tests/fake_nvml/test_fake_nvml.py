@@ -358,7 +358,7 @@ def test_latency_is_spent_as_cpu_or_as_waiting(tmp_path: Path) -> None:
     scenario = (
         Scenario()
         .gpu(0, power=1, pcie__tx=1)
-        .latency(nvmlDeviceGetPowerUsage=3000, nvmlDeviceGetPcieThroughput="wait 3000")
+        .latency(nvmlDeviceGetPowerUsage=200_000, nvmlDeviceGetPcieThroughput="wait 200000")
     )
     environment = scenario.write(tmp_path)
     code = (
@@ -374,9 +374,8 @@ say([cost(n.nvmlDeviceGetPowerUsage, gpu), cost(n.nvmlDeviceGetPcieThroughput, g
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     busy, waiting = json.loads(done.stdout)
-    assert busy[1] >= 0.0025
-    assert waiting[0] >= 0.003
-    assert waiting[1] < 0.0025
+    assert waiting[0] >= 0.2
+    assert busy[1] > waiting[1]  # no number of seconds: on a busy machine both take longer
 
 
 def test_a_mistake_in_a_scenario_is_named(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import time
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from gpulse.cli.main import VERBS, load, main
 from gpulse.recordings import demo
 from gpulse.recordings.demo import HOURS, night, write_history
 from gpulse.store.history import HistoryReader
+from tests.unit.moments import MOMENTS, begin_at
 
 # where a command needs more than the verb; those that serve, draw a screen or change something have tests of their own
 WORDS = {
@@ -36,13 +37,14 @@ ELSEWHERE = {"run", "top", "serve", "mcp", "stacks", "trace", "demo"}
 @pytest.fixture(scope="module")
 def a_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("night") / "history.db"
-    write_history(str(path), time.time())
+    write_history(str(path), MOMENTS["midnight of a new year"])
     return path
 
 
 @pytest.fixture
 def _one_night(a_night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulate the night once for all verbs; it ends when the first of them is asked."""
+    """Simulate the night once for all verbs; it ends when each of them is asked."""
+    begin_at(monkeypatch, MOMENTS["midnight of a new year"])
     monkeypatch.setattr(demo, "write_history", lambda path, now: shutil.copyfile(a_night, path))
 
 
@@ -50,7 +52,8 @@ def _one_night(a_night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "GPULSE_CLAIMS"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    (tmp_path / "run").mkdir(0o700)
     monkeypatch.setenv("GPULSE_RUNS", str(tmp_path / "runs"))
 
 
@@ -69,7 +72,9 @@ def test_every_verb_knows_the_option() -> None:
 
 @pytest.mark.usefixtures("_one_night")
 def test_the_walk_has_seven_steps_that_all_work(capfd: pytest.CaptureFixture[str]) -> None:
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     assert main(["demo", "--color", "never"]) == 0
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == handlers
     out = capfd.readouterr().out
     assert len(STEPS) == 7
     for words in ("7/7", "Input-bound", "GPU 3 is lost (fell off the bus, XID 79)", "grace", "utilization.gpu [%]"):

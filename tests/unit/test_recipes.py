@@ -201,10 +201,15 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(folder: Path, *words: str) -> str:
-    environ = {key: value for key, value in os.environ.items() if not key.startswith("GPULSE")}
-    environ |= {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
+    own = {"PYTHONPATH": f"{folder / 'src'}:{folder}", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
     done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environ, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, *words],
+        cwd=folder,
+        env=os.environ | own,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

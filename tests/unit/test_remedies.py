@@ -144,7 +144,7 @@ def test_a_mistake_in_python_is_told_in_python(
 
 
 def test_a_machine_without_a_gpu_names_the_demo_in_both_languages(tmp_path: Path) -> None:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("GPULSE", "CUDA", "LD_"))}
+    env = {key: value for key, value in os.environ.items() if not key.startswith("LD_")}
     env |= {"PYTHONPATH": str(ROOT / "src"), "GPULSE_ROOT": str(tmp_path)}
 
     def said(*words: str) -> str:

@@ -3,7 +3,7 @@
 // npm run figures [MINUTES]: MINUTES is how long the heap is watched (3). MOCK_GPUS=64 measures a machine with 64 GPUs.
 // FLEET=1 measures the page of a fleet at GPULSE_URL.
 
-import { address, launch, serve, unserve } from "../test/chromium.ts";
+import { address, launch, release, serve } from "../test/chromium.ts";
 
 async function firstChart(hash: string): Promise<number[]> {
   const browser = await launch();
@@ -76,7 +76,7 @@ async function heap(hash: string, minutes: number): Promise<string> {
 }
 
 const minutes = Number(process.argv[2] ?? 3);
-await serve();
+await serve("mock");
 if (process.env["FLEET"]) {
   for (const hash of ["#/overview", "#/overview?map=time", "#/hosts", "#/gpus", "#/host/gpu0000"])
     console.log(`main thread ${hash}: ${await mainThread(hash, 30)}`);
@@ -87,4 +87,4 @@ for (const hash of ["#/overview?range=5m", "#/timelines?range=12h", "#/timelines
 for (const hash of ["#/timelines?range=5m", "#/timelines?range=1h", "#/overview?range=5m", "#/overview?range=12h"])
   console.log(`main thread ${hash}: ${await mainThread(hash)}`);
 console.log(`heap #/overview?range=1m: ${await heap("#/overview?range=1m", minutes)}`);
-await unserve();
+await release();

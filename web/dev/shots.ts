@@ -1,6 +1,6 @@
 // Pictures of the page, to be looked at: npm run shots FOLDER [NAME...]
 import { mkdir } from "node:fs/promises";
-import { address, launch, serve, unserve } from "../test/chromium.ts";
+import { address, launch, release, serve } from "../test/chromium.ts";
 
 interface Shot {
   size: [number, number];
@@ -36,7 +36,7 @@ const SHOTS: Record<string, Shot> = {
 
 const [folder = "shots", ...names] = process.argv.slice(2);
 await mkdir(folder, { recursive: true });
-await serve();
+await serve("mock");
 const browser = await launch();
 for (const [name, shot] of Object.entries(SHOTS)) {
   if (names.length && !names.includes(name)) continue;
@@ -53,4 +53,4 @@ for (const [name, shot] of Object.entries(SHOTS)) {
   await page.close();
 }
 await browser.close();
-await unserve();
+await release();

@@ -8,5 +8,4 @@ before=$(sums "$@")
 (cd web && { [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --silent --no-audit --no-fund; } && npm run --silent build && npm run --silent check && npm test --silent)
 [ "$(sums "$@")" = "$before" ] || { echo "the committed pages are not what web/ builds: commit the result of the build"; exit 1; }
 command -v chromium >/dev/null || { echo "skipped: the tests of the page in a browser need chromium"; exit 0; }
-sh web/test/real.sh
-cd web && PYTHONPATH=../src ONLY='silence|lost GPU|only ever text' npm run --silent test:browser # these tests need a server that misbehaves
+cd web && npm run --silent test:browser

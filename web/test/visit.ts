@@ -3,19 +3,21 @@
 import assert from "node:assert/strict";
 import { after, before } from "node:test";
 import type { Browser, BrowserContextOptions, ConsoleMessage, Page } from "playwright-core";
-import { address, base, launch, serve, unserve } from "./chromium.ts";
+import { address, base, launch, release, serve } from "./chromium.ts";
 
 export let browser: Browser;
 
-before(async () => {
-  await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await unserve();
-});
+/** Start a browser and a server for the tests of a file. */
+export function open(kind: "gpulse" | "mock" = "gpulse"): void {
+  before(async () => {
+    await serve(kind);
+    browser = await launch();
+  });
+  after(async () => {
+    await browser?.close();
+    await release();
+  });
+}
 
 /** Open a view; fails afterwards when the page complained or asked anybody but its own server. */
 export async function visit(

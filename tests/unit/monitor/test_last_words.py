@@ -81,9 +81,7 @@ def test_how_a_program_ended(status: int | None, oom: str, terminated: bool, tex
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
 def test_a_process_that_nobody_has_waited_for_tells_its_status() -> None:
-    pid = os.fork()
-    if not pid:
-        signal.pause()
+    pid = os.posix_spawn("/bin/sleep", ["sleep", "600"], os.environ, setsigdef=[signal.SIGTERM])
     handle = os.pidfd_open(pid)
     try:
         os.kill(pid, signal.SIGTERM)

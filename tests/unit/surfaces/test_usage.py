@@ -15,6 +15,7 @@ from gpulse.cli.main import main
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.history import HistoryWriter
+from tests.unit.moments import MOMENTS, begin_at
 from tests.unit.store.history.ticks import TurnedClock
 
 
@@ -33,8 +34,9 @@ def history(path: Path, host: str, uuid: str, user: str = "ada", hours: int = 2)
     return str(path)
 
 
-@pytest.fixture
-def one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+@pytest.fixture(params=MOMENTS.values(), ids=list(MOMENTS))
+def one(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    begin_at(monkeypatch, request.param)
     monkeypatch.setenv("GPULSE_CONFIG", str(tmp_path / "config.toml"))
     return history(tmp_path / "one.db", "gpu1", "GPU-1")
 

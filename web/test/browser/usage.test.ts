@@ -1,73 +1,34 @@
 // The views of usage, comparison and MIG instances on real servers: the demo machine, and a scripted driver with MIG.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { tmpdir } from "node:os";
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { launch, root } from "../chromium.ts";
+import { environment, launch, python, repository, root, Server } from "../chromium.ts";
 
-const python = process.env["PYTHON"] ?? "python3";
-const repository = join(root, "..");
-const environment = { ...process.env, PYTHONPATH: `${join(repository, "src")}:${repository}` };
-const folder = mkdtempSync(join(tmpdir(), "gpulse-usage-"));
-const children: ChildProcess[] = [];
+const served = (...more: string[]) => ["-m", "gpulse", "serve", "--no-auth", "--interval", "0.5", ...more];
+const demoServer = new Server((folder) => served("--demo", "--history", join(folder, "demo.db")));
+const migServer = new Server((folder) => ["-m", "tests.fake_nvml", "a100-mig", "--", python, ...served("--history", join(folder, "mig.db"))]);
 let browser: Browser;
 let demo = "";
 let mig = "";
 
-async function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
-}
-
-/** Start a server and return its address once it answers. */
-async function serve(command: string[], history: string, ...more: string[]): Promise<string> {
-  const port = await freePort();
-  const words = [...command, "serve", "--port", String(port), "--no-auth", "--interval", "0.5", "--history", join(folder, history), ...more];
-  const child = spawn(python, words, {
-    cwd: repository,
-    env: { ...environment, GPULSE_HISTORY: join(folder, history), GPULSE_RUNS: join(folder, "runs") },
-    stdio: ["ignore", "ignore", "pipe"],
-    detached: true, // a group of its own: the scripted driver's process does not pass signals on to its command
-  });
-  children.push(child);
-  let said = "";
-  child.stderr?.on("data", (text: Buffer) => (said += text.toString()));
-  const base = `http://127.0.0.1:${port}/`;
-  for (let tries = 0; tries < 240; tries++) {
-    if (child.exitCode !== null) break;
-    const answer = await fetch(`${base}readyz`).catch(() => undefined);
-    if (answer?.ok) return base;
-    await new Promise((resolve) => setTimeout(resolve, 250));
-  }
-  throw new Error(`the server does not answer: ${said}`);
-}
-
 before(async () => {
-  const written = spawnSync(python, ["web/dev/past.py", join(folder, "demo.db"), "2"], { cwd: repository, env: environment });
+  const words = ["web/dev/past.py", join(demoServer.folder, "demo.db"), "2"];
+  const written = spawnSync(python, words, { cwd: repository, env: environment(demoServer.folder) });
   assert.equal(written.status, 0, written.stderr.toString());
-  demo = await serve(["-m", "gpulse"], "demo.db", "--demo");
-  mig = await serve(["-m", "tests.fake_nvml", "a100-mig", "--", python, "-m", "gpulse"], "mig.db");
+  await demoServer.start();
+  await migServer.start();
+  [demo, mig] = [demoServer.base, migServer.base];
   browser = await launch();
 });
 
 after(async () => {
   await browser?.close();
-  for (const child of children) {
-    const gone = new Promise((resolve) => child.once("exit", resolve));
-    if (child.exitCode !== null || !child.pid) continue;
-    process.kill(-child.pid, "SIGTERM");
-    await gone;
-  }
-  rmSync(folder, { recursive: true, force: true });
+  await demoServer.close();
+  await migServer.close();
 });
 
 /** Open a view; fails when the page complains. */
@@ -280,8 +241,7 @@ test("axe finds nothing in these views, light or dark, desktop or phone", async 
 });
 
 test("a finished run has its lines of code and a flame graph, whose boxes are enlarged by a click", async () => {
-  const file = join(folder, "runs", "001794824572522-r-1");
-  mkdirSync(join(folder, "runs"), { recursive: true });
+  const file = join(migServer.folder, "001794824572522-r-1");
   const told = ["The GPU waited 71 of 300 s; 58 s of it in train.py:84 f(…).", "58 s in train.py:84 f(…): Vectorize it."];
   writeFileSync(`${file}.json`, JSON.stringify({ id: "r-1", start: "2026-11-16T10:00:00Z", state: "ended", command: "python <b>train.py", seconds: 300, code_text: told }));
   const inner = [{ name: "train.py:84 f", own: true, seconds: 58 }, { name: "torch/nn.py:1 g", own: false, seconds: 13 }];

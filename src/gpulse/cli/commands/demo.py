@@ -29,13 +29,25 @@ def run(arguments: Arguments) -> int:
         sys.stdout.write(f"\n{number}/{len(STEPS)}  {text}\n$ gpulse --demo {words}\n\n")
         sys.stdout.flush()
         verb, *rest = words.split()
-        code = main([verb, "--demo", *(colors if verb in ("status", "why") else []), *rest])
+        code = _step([verb, "--demo", *(colors if verb in ("status", "why") else []), *rest])
         if code:
             return code
         if asking and number < len(STEPS) and not _go_on():
             return 0
     sys.stdout.write(f"\n{_NEXT}")
     return 0
+
+
+def _step(words: list[str]) -> int:
+    """Run a command; restore the signal handlers that it leaves for its end, or Ctrl-C would not end the next step."""
+    import signal
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        return main(words)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _go_on() -> bool:

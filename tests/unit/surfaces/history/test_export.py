@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from gpulse.cli.main import main
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.recorder import RecordingFile
+from tests.unit.moments import MOMENTS, begin_at
 from tests.unit.store.history.ticks import write as write_history
 
 GIB = 1 << 30
@@ -53,11 +53,13 @@ def test_a_recording_becomes_csv_with_integers_as_integers(recording: Path, tmp_
     assert {(row["gpu"], row["clock_sm"], row["utilization"]) for row in found} == {("1", "1980", "50.5")}
 
 
+@pytest.mark.parametrize("moment", MOMENTS.values(), ids=MOMENTS)
 def test_the_history_becomes_csv_with_integers_as_integers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    moment: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    begin_at(monkeypatch, moment)
     monkeypatch.setenv("GPULSE_HISTORY", str(tmp_path / "h.db"))
-    write_history(str(tmp_path / "h.db"), samples(time.time() - 60))
+    write_history(str(tmp_path / "h.db"), samples(moment - 60))
     assert main(["report", "--since", "5m", "--format", "csv"]) == 0
     found = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert [row["memory_used"] for row in found if row["gpu"] == "0"] == [str(at * GIB) for at in range(10)]
