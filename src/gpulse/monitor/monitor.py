@@ -50,9 +50,9 @@ class Monitor:
     traces the next steps when that signal comes, unless the program has a handler for it. A GPU that is lost,
     throttled, running out of memory or no longer used is reported in one line on stderr and as an alert in the sinks that have alerts,
     unless `alerts=False`. Ten times per second it looks at what the program executes, to tell at which lines of code the GPU waits
-    (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or
-    "./runs", a folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one); to continue a run, pass
-    its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations of one step of this
+    (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or "./runs", a
+    folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one); to continue a run,
+    pass its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations of one step of this
     process, or "count" to have torch count those of the second step; with `dtype`, the type they are computed in, they give the model
     FLOPs utilization (MFU).
     """

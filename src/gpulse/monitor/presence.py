@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 
 from ..present.text import clean
 from ..sources.files import link, names, read_bytes
@@ -75,7 +74,7 @@ class Teller:
 
     def due(self, now: bool = False) -> dict[str, Any] | None:
         """Return the present state as plain data; None if it is too early and need not be `now`."""
-        at = time.monotonic()
+        at = self._ledger.clock.monotonic()
         if at - self._at < _OFTEN and not now:
             return None
         rates, ledger = self._rates.since(at - self._at), self._ledger
@@ -84,7 +83,7 @@ class Teller:
         told = {
             "run": self._run,
             "rank": global_rank(os.environ),
-            "time": time.time(),
+            "time": ledger.clock.now(),
             "seconds": at - ledger.started,
             "phase": ledger.phase()[:_LONGEST],
             "step": ledger.rhythm.reached,

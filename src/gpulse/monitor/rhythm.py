@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from ..analysis.summary import Mfu
+    from ..sampling.clock import SystemClock
     from .ledger import Ledger
     from .messages import AgentSample
     from .monitor import Monitor
@@ -99,7 +100,7 @@ class Collector:
 
     def values(self, ledger: Ledger, interval: float) -> dict[str, float]:
         """Return the values now; those of the GPUs are left out if the last sample is too old."""
-        now, sample = time.monotonic(), ledger.latest
+        now, sample = ledger.clock.monotonic(), ledger.latest
         with self._lock:
             if ledger is not self._ledger:
                 self._ledger, self._at = ledger, ledger.started
@@ -123,13 +124,14 @@ class Collector:
 class Marks:
     """Marks in order; thread-safe. Of those that nobody has taken, the newest ten thousand are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock = clock
         self._lock = threading.RLock()
         self._new: deque[Mark] = deque(maxlen=_MOST)
 
     def add(self, name: str, value: object) -> None:
         """Add a mark. Its value is converted at once, so that nothing of the program is kept alive."""
-        mark = Mark(name, plain(value), time.time())
+        mark = Mark(name, plain(value), self._clock.now())
         with self._lock:
             self._new.append(mark)
 
