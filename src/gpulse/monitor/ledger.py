@@ -113,7 +113,7 @@ class Ledger:
 
     def is_brief(self, name: str) -> bool:
         """Return whether the last call of this name was too short for any sample."""
-        return bool(name) and name in self._brief
+        return isinstance(name, str) and name in self._brief
 
     def drop(self, window: Window) -> None:
         """Discard a window that is too short for any sample."""
@@ -132,12 +132,18 @@ class Ledger:
         path = f"{stack[-1].name}/{name}" if stack else name
         with self._lock:
             phase = self._phase(path)
+            phase.calls += 1
+        return phase, self.go_on(phase)
+
+    def go_on(self, phase: Phase) -> Window:
+        """Open a window of a phase in this thread or task, without another entry."""
+        with self._lock:
             window = Window(self.clock.monotonic(), lambda: phase.tally)
             phase.begin(window)
         _inside.set((*_inside.get(), phase))
         if not phase.brief:
             self._edge()
-        return phase, window
+        return window
 
     def leave(self, phase: Phase, window: Window) -> None:
         """End a phase, in whichever thread it was started."""

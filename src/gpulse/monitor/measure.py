@@ -365,6 +365,7 @@ def _async_generator(function: Callable[..., Any], start: Start) -> Callable[...
                         sent = yield value
                         going = inner.asend(sent)
                     except GeneratorExit:
+                        section.go_on()  # closing it takes time inside of it
                         raise
                     except BaseException as error:  # noqa: BLE001  # passed on to the generator
                         going = inner.athrow(error)

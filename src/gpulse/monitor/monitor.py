@@ -13,8 +13,9 @@ from .arguments import check_run, check_values, checked_keys, listed, signal_of,
 from .ledger import Ledger
 from .listener import Listener, RunKeeper, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
+from .reported import Numbers, text
 from .rhythm import Batches, Collector, counted_by_program
-from .windows import PhaseContext
+from .windows import phase_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .job import JobFile
     from .listener import Outlet
     from .out_of_memory import MemorySnapshot
+    from .windows import PhaseContext
 
     T = TypeVar("T")
 
@@ -94,9 +96,7 @@ class Monitor:
         self._every_rank = ranks == "all"
         self._shared = None if shared is None else os.path.abspath(shared)
         self._job: JobFile | None = None
-        self._report = report
-        self._alerts = alerts
-        self._snapshots = memory_snapshot
+        self._report, self._alerts, self._snapshots = report, alerts, memory_snapshot
         self._trace_signal = signal_of(trace_signal)
         self._memory: MemorySnapshot | None = None
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
@@ -104,9 +104,9 @@ class Monitor:
         self._stacks = stacks and os.environ.get("GPULSE_STACKS", "1") not in ("0", "false", "no")
         self.run = run or os.environ.get(PART_OF, "") or new_run()
         self._quiet = False  # whether it only serves measurements
-        self._initial_step = initial_step
-        self._stderr = stderr
+        self._initial_step, self._stderr = initial_step, stderr
         self._told: set[str] = set()
+        self._numbers = Numbers(self._say)
         self._pid = 0
         self._ledger: Ledger | None = None
         self._outlets: list[Outlet] = []
@@ -202,36 +202,38 @@ class Monitor:
 
         Beyond 200 names, further ones are counted together.
         """
-        return PhaseContext(self, name)
+        return phase_of(self, name)
 
     def mark(self, name: str, value: object = None) -> None:
         """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch.
 
         A tensor or array with one element is converted to a number at once, which waits for a GPU that still computes it.
         """
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.marks.add(str(name), value)
+        if (ledger := self.ledger) is not None:
+            ledger.marks.add(text(name), value)
 
     def step(self, count: int = 1, items: float = 0, tokens: float = 0) -> None:
         """Count a step and what it processed, `items` (samples) and `tokens`, for throughput and the steps of sinks.
 
         Inside a loop over `batches` it replaces the step that the loop would count for the current batch.
         """
-        if count:
+        steps, done, read = self._numbers.step(count, items, tokens)
+        if steps:
             counted_by_program(self)
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.step(int(count), float(items), float(tokens))  # a tensor would stay on the GPU, and in no file
+        if (ledger := self.ledger) is not None:
+            ledger.step(steps, done, read)
 
     def resume(self, step: int) -> None:
         """Say that the run continues after this many steps, as a checkpoint tells: later ones count on from there."""
-        self._initial_step = int(step)  # checkpoints may hold it as a tensor
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.rhythm.initial = self._initial_step - self._ledger.rhythm.steps
+        if (reached := self._numbers.read("resume: step", step)) is not None:
+            self._initial_step = int(reached)
+            if (ledger := self.ledger) is not None:
+                ledger.rhythm.initial = self._initial_step - ledger.rhythm.steps
 
     def waited(self, seconds: float) -> None:
         """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.waited(seconds)
+        if (ledger := self.ledger) is not None:
+            ledger.waited(self._numbers.wait(seconds, ledger.seconds))
 
     def batches(
         self,

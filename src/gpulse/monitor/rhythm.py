@@ -9,6 +9,7 @@ from contextvars import ContextVar
 
 from ..sinks.base import Mark
 from ..value import Value
+from .reported import plain, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,23 +144,6 @@ class Marks:
         return fresh
 
 
-def plain(value: object) -> float | str | None:
-    """Return a value as a number, if it is one: a tensor or array with one element, or a scalar of numpy; else as text."""
-    if value is None or type(value) in (int, float, bool, str):
-        return value  # type: ignore[return-value]
-    for convert in ("item", "__index__", "__float__"):  # tensors and arrays, other integers, other numbers
-        try:
-            number = getattr(value, convert)()
-        except Exception:  # noqa: BLE001  # several elements, no such method, or whatever the program's class raises
-            continue
-        if isinstance(number, (int, float)):
-            return number
-    try:
-        return str(value)
-    except Exception:  # noqa: BLE001
-        return type(value).__name__
-
-
 class BatchInWork(Value):
     """A batch that the program works on; `counted` if the program has counted the step itself."""
 
@@ -193,14 +177,11 @@ class Batches(_Loop["T"]):
         steps: bool = True,
         tokens: float | Callable[[T], float] = 0,
     ) -> None:
-        for name, given in (("items", items), ("tokens", tokens)):
-            if not callable(given) and not isinstance(given, (int, float)):
-                raise TypeError(f"{name} must be a number or a function of a batch, not {type(given).__name__}")
         self._monitor = monitor
         self._loader = loader
         self._items = items
         self._tokens = tokens
-        self._steps = steps
+        self._steps = bool(plain(steps))
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]  # a TypeError, if the loader has none
@@ -224,13 +205,16 @@ class Batches(_Loop["T"]):
                 self._end(work, items, tokens)
 
     def _count(self, name: str, given: float | Callable[[Any], float], batch: Any) -> float:
-        if not callable(given):
-            return given
-        try:
-            return float(given(batch))
-        except Exception as error:  # noqa: BLE001  # the training goes on without this figure
-            self._monitor._say(f"batches: {name} failed ({type(error).__name__}: {error}); they are not counted.")
-            return 0.0
+        found: object = given
+        if callable(given):
+            try:
+                found = given(batch)
+            except Exception as error:  # noqa: BLE001  # the training goes on without this figure
+                self._monitor._say(
+                    f"batches: {name} failed ({type(error).__name__}: {text(error)}); they are not counted."
+                )
+                return 0.0
+        return self._monitor._numbers.read(f"batches: {name}", found) or 0.0
 
     def _end(self, work: BatchInWork, items: float, tokens: float) -> None:
         _in_work.set(tuple(each for each in _in_work.get() if each is not work))
