@@ -240,11 +240,14 @@ class Ledger:
         times = self._whole.tally.step_times
         return times.recent if self.ended is None else times.stats
 
-    def progress(self) -> dict[str, PhaseProgress]:
-        """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""
+    def progress(self, at: float | None = None) -> dict[str, PhaseProgress]:
+        """Return what the run, under an empty name, and every phase went through up to a time; None: as far as samples cover it."""
         with self._lock:
-            parts = [("", self._covered, 0, self._whole.tally)]
-            parts += [(phase.name, phase.covered, phase.calls, phase.tally) for phase in self._phases.values()]
+            spent = self._covered if at is None else at - self.started
+            parts = [("", spent, 0, self._whole.tally)]
+            for phase in self._phases.values():
+                spent = phase.covered if at is None else phase.seconds(at)
+                parts.append((phase.name, spent, phase.calls, phase.tally))
         return {
             name: PhaseProgress(seconds, calls, tally.steps, tally.items, tally.waited, tally.tokens)
             for name, seconds, calls, tally in parts

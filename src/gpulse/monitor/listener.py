@@ -155,7 +155,7 @@ class Listener:
             self.link.tell(f"pace {self._request.interval}")
 
     def _status(self) -> Iterator[str]:
-        """Yield the commands that tell the agent how the run is getting on; none if it was told less than a second ago."""
+        """Yield the commands that tell the agent how the run is getting on; none if it was told a moment ago."""
         import json
 
         if self._teller is None:

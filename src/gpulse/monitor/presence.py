@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..sinks.base import PhaseProgress
     from .ledger import Ledger
 
-_OFTEN = 1.0  # seconds between two states
+# seconds between two states: with the time until the next chance, what is known of a killed program is at most 1 s old
+_OFTEN = 0.75
 _ENDING = ".json"
 WORKERS = ".workers"  # ending of the pipe to which spawned loader workers write
 _LARGEST = 1 << 16  # bytes of a file that are read
@@ -63,7 +64,7 @@ class Presence(Value):
 
 
 class Teller:
-    """Says how a run goes, at most once per second; used by one thread."""
+    """Says how a run goes, about once per second; used by one thread."""
 
     def __init__(self, ledger: Ledger, run: str) -> None:
         self._ledger = ledger
@@ -98,18 +99,19 @@ class Teller:
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
 
-    def progress(self) -> Iterator[dict[str, dict[str, float]]]:
-        """Yield what the run and its phases went through since the last call, in parts that fit into one write."""
-        before, self._progress = self._progress, self._ledger.progress()
+    def progress(self) -> Iterator[dict[str, Any]]:
+        """Yield what the run and its `phases` went through since the last call, up to a time `at`, in parts that fit into one write."""
+        at = self._ledger.clock.monotonic()
+        before, self._progress = self._progress, self._ledger.progress(at)
         part: dict[str, dict[str, float]] = {}
         for name, each in self._progress.items():
             if values := each.since(before.get(name)).to_plain():
                 part[name[:_LONGEST]] = values
             if len(part) == _PHASES:
-                yield part
+                yield {"at": at, "phases": part}
                 part = {}
         if part:
-            yield part
+            yield {"at": at, "phases": part}
 
 
 class PresenceFile:

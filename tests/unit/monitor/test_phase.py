@@ -184,11 +184,9 @@ def test_a_generator_that_is_older_than_the_run_has_one_entry_in_it(monkeypatch:
 
 
 def test_without_a_name_it_is_that_of_the_function(monitor: Monitor) -> None:
-    bare: Any = monitor.phase
-
-    @bare
     def train(at: int) -> int:
         return at + 1
 
-    assert train(1) == 2
+    bare: Any = monitor.phase
+    assert bare(train)(1) == 2
     assert [name.rpartition(".")[2] for name in phases(monitor)] == ["train"]
