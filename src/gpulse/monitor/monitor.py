@@ -228,7 +228,7 @@ class Monitor:
         if (reached := self._numbers.read("resume: step", step)) is not None:
             self._initial_step = int(reached)
             if (ledger := self.ledger) is not None:
-                ledger.rhythm.initial = self._initial_step - ledger.rhythm.steps
+                ledger.rhythm.resume(self._initial_step)
 
     def waited(self, seconds: float) -> None:
         """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""

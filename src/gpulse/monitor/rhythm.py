@@ -51,6 +51,10 @@ class Rhythm(Value):
     tokens: float = 0.0
     waited: float = 0.0
 
+    def resume(self, step: int) -> None:
+        """Continue after this step: the next one has the number after it."""
+        self.initial = step - self.steps
+
     @property
     def reached(self) -> int | None:
         """The number of the last step of the whole run; None before the first."""
@@ -163,6 +167,14 @@ def counted_by_program(monitor: Monitor) -> None:
             return
 
 
+def timed_next(batches: Iterator[T], waited: Callable[[float], None]) -> T:
+    """Return the next batch, and call `waited` with the seconds that it took to come."""
+    began = time.perf_counter()
+    batch = next(batches)
+    waited(time.perf_counter() - began)
+    return batch
+
+
 class Batches(_Loop["T"]):
     """Iterates over the batches of a loader, as often as the loader can; `len()` is the loader's.
 
@@ -189,12 +201,10 @@ class Batches(_Loop["T"]):
     def __iter__(self) -> Iterator[T]:
         batches = iter(self._loader)
         while True:
-            began = time.perf_counter()
             try:
-                batch = next(batches)
+                batch = timed_next(batches, self._monitor.waited)
             except StopIteration:
                 return
-            self._monitor.waited(time.perf_counter() - began)
             items, tokens = self._count("items", self._items, batch), self._count("tokens", self._tokens, batch)
             work = BatchInWork(self._monitor)
             _in_work.set((*_in_work.get(), work))
