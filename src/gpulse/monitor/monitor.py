@@ -13,7 +13,7 @@ from .arguments import check_run, check_values, checked_keys, listed, signal_of,
 from .ledger import Ledger
 from .listener import Listener, RunKeeper, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
-from .reported import Numbers, text
+from .reported import ReportedNumbers, text
 from .rhythm import Batches, Collector, counted_by_program
 from .windows import phase_of
 
@@ -106,7 +106,7 @@ class Monitor:
         self._quiet = False  # whether it only serves measurements
         self._initial_step, self._stderr = initial_step, stderr
         self._told: set[str] = set()
-        self._numbers = Numbers(self._say)
+        self._numbers = ReportedNumbers(self._say)
         self._pid = 0
         self._ledger: Ledger | None = None
         self._outlets: list[Outlet] = []
@@ -122,7 +122,7 @@ class Monitor:
         if self._is_ours() or process.is_helper():
             return self
         self._cell = process.cell_number()
-        process.replace_earlier_cells(running, self._cell, self._print)
+        process.EARLIER_CELLS.replace(running, self._cell, self._print)
         self._pid = os.getpid()
         self._ledger = Ledger(self._sample_now, self._initial_step)
         if (flops := self._step_flops()) is not None:

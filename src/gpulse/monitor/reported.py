@@ -13,7 +13,7 @@ _EARLIER = 1.0  # seconds before the start of a run in which a wait may have beg
 _LONGEST = 60  # characters of a wrong value in a message
 
 
-class Numbers:
+class ReportedNumbers:
     """Reads the numbers that a program reports; `say` is called with what is wrong, with one sentence for each name."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -35,7 +35,7 @@ class Numbers:
         return int(steps or 0), self.read("step: items", items) or 0.0, self.read("step: tokens", tokens) or 0.0
 
     def wait(self, seconds: object, lasted: float) -> float:
-        """Return how long a program has waited in a run that has lasted so long: only the part since its start counts."""
+        """Return how long a program has waited: of a wait that began before the run, which has `lasted` some seconds, only the rest."""
         return min(lasted, self.read("waited: seconds", seconds, lasted + _EARLIER) or 0.0)
 
 
