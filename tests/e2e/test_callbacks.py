@@ -99,7 +99,7 @@ class TestKeras(SurvivesErrors):
 
     def test_only_a_slow_loader_makes_it_wait(self, told: Any) -> None:
         fast, slow = told["fast"], told["slow"]
-        assert slow["waited"] > 2.5 * SLEEP, "of six, less what the device was still busy"
+        assert slow["waited"] >= 6 * SLEEP
         assert fast["waited"] / fast["steps"] < slow["waited"] / slow["steps"]
 
     def test_another_fit_counts_from_the_start(self, told: Any) -> None:
@@ -107,7 +107,7 @@ class TestKeras(SurvivesErrors):
 
     def test_evaluating_and_predicting_alone_are_monitored(self, told: Any) -> None:
         assert list(told["alone"]["phases"]) == ["evaluate"]
-        assert told["alone"]["waited"] > 2 * SLEEP
+        assert told["alone"]["waited"] >= 5 * SLEEP
         assert list(told["predicted"]["phases"]) == ["predict"]
 
 

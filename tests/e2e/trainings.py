@@ -27,6 +27,7 @@ from gpulse.sources.processes import parse_stat
 from tests.e2e.lab import Forking
 
 SLEEP = 0.05  # seconds a slow loader takes for a batch
+SLOW = 0.2  # seconds, long against all that a training does in a step
 
 
 _FRAMEWORKS = (  # each with what the trainings use of it

@@ -67,11 +67,7 @@ class GpulseTracker(Monitored, _GeneralTracker):  # type: ignore[misc]
 
     def batches(self, loader: Iterable[T]) -> Iterator[T]:
         """Yield the batches of a loader and measure how long each took to load; `log` counts the steps."""
-        self._course.resume()
-        for batch in loader:
-            self._course.batch_begin()
-            yield batch
-            self._course.batch_end()
+        yield from self._course.monitor.batches(loader, steps=False)
 
 
 if hasattr(_tracking, "register_tracker_class"):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from functools import wraps
 
 from ..sinks.base import under
 from .training import Arrivals, Logged, MissingFramework, framework, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
+_FETCH = re.compile(
+    r"\[_?\w+Loop\]\.\w+_next"
+)  # what loops tell a profiler: [_TrainingEpochLoop].train_dataloader_next
 _HOMES = (("lightning.pytorch", "lightning"), ("pytorch_lightning", "pytorch-lightning"))
 
 
@@ -33,7 +39,7 @@ class GpulseCallback(Logged, _Callback):  # type: ignore[misc]
     """Monitors fit, validate, test and predict: `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are the stage and, within fit, sanity and validate. Steps are the trainer's global_step, in other stages batches.
-    The time from the end of a batch to the start of the next counts as waiting for data, without validation and checkpoints.
+    The time in which a loop fetches a batch, as it reports to the trainer's profiler, counts as waiting for data.
     With `log`, the values also go to the trainer's loggers, under gpulse/, as their mean since the previous time: at the end of
     a batch, because loggers need not be thread-safe, and only in the process of rank 0. `monitor` is that of the last run.
     """
@@ -47,6 +53,32 @@ class GpulseCallback(Logged, _Callback):  # type: ignore[misc]
         self._stage = str(getattr(stage, "value", stage))
         self._arrivals = Arrivals() if self._logs else None
         self._course.begin(self._stage, *([] if self._arrivals is None else [self._arrivals]))
+        self._course.follow(lambda: trainer.profiler, "start", self._asked)
+        self._course.follow(lambda: trainer.profiler, "stop", self._arrived)
+
+    def _asked(self, start: Callable[..., Any]) -> Callable[..., Any]:
+        fetches = self._course.fetches
+
+        @wraps(start)
+        def noted(action: str, *more: Any, **named: Any) -> Any:
+            try:
+                return start(action, *more, **named)
+            finally:
+                if _FETCH.fullmatch(action):
+                    fetches.asked()
+
+        return noted
+
+    def _arrived(self, stop: Callable[..., Any]) -> Callable[..., Any]:
+        fetches = self._course.fetches
+
+        @wraps(stop)
+        def noted(action: str, *more: Any, **named: Any) -> Any:
+            if _FETCH.fullmatch(action):
+                fetches.arrived()
+            return stop(action, *more, **named)
+
+        return noted
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         self._course.end()
@@ -56,9 +88,6 @@ class GpulseCallback(Logged, _Callback):  # type: ignore[misc]
         self._course.end(exception)
         self._log(trainer)
 
-    def on_save_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        self._course.pause()  # there is no hook for when the file is written
-
     # --- training
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -66,14 +95,10 @@ class GpulseCallback(Logged, _Callback):  # type: ignore[misc]
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._course.mark("epoch", trainer.current_epoch)
-        self._course.resume()
-
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        self._course.batch_begin()
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._log(trainer)
-        self._course.batch_end(trainer.global_step)
+        self._course.reach(trainer.global_step)
 
     # --- the other stages, and validation within fit
 
@@ -86,28 +111,15 @@ class GpulseCallback(Logged, _Callback):  # type: ignore[misc]
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         if self._stage == "fit" and not trainer.sanity_checking:
             self._course.enter("validate")
-        else:
-            self._course.resume()
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         if self._stage == "fit" and not trainer.sanity_checking:
             self._course.leave()
-            self._course.resume()
-
-    def on_test_start(self, trainer: Any, pl_module: Any) -> None:
-        self._course.resume()
-
-    def on_predict_start(self, trainer: Any, pl_module: Any) -> None:
-        self._course.resume()
-
-    def _batch_start(self, *of_the_hook: Any) -> None:
-        self._course.batch_begin()
 
     def _batch_end(self, trainer: Any, *of_the_hook: Any) -> None:
         self._log(trainer)
-        self._course.batch_end(None if self._stage == "fit" else self._course.reached + 1)
+        self._course.reach(None if self._stage == "fit" else self._course.reached + 1)
 
-    on_validation_batch_start = on_test_batch_start = on_predict_batch_start = _batch_start
     on_validation_batch_end = on_test_batch_end = on_predict_batch_end = _batch_end
 
     # --- loggers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from functools import wraps
 from typing import Literal, TypeAlias, TypedDict, get_type_hints
@@ -12,6 +11,7 @@ from ..errors import GpulseError
 from ..monitor.monitor import Monitor
 from ..monitor.process import tell
 from ..sinks.base import Means, Sink, load
+from .fetching import Fetches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     Hook = TypeVar("Hook", bound=Callable[..., Any])
 
-_told: set[str] = set()  # hooks whose error was reported: their messages may differ in every step
+_UNKNOWN = (
+    "this version of the framework does not fetch batches as expected; the time spent waiting for data is not known."
+)
+_told: set[str] = set()  # what was said: the messages of an error may differ in every step
 
 Sinks: TypeAlias = Sink | str | Sequence[Sink | str]
 
@@ -104,6 +107,13 @@ class Logged(Monitored):
         self._logs = log
 
 
+def say_once(key: str, sentence: str) -> None:
+    """Print a sentence to stderr, once in this process for each key."""
+    if key not in _told:
+        _told.add(key)
+        tell(f"gpulse: {sentence}")
+
+
 def harmless(hook: Hook) -> Hook:
     """Return a hook that reports an error once on stderr and returns None, instead of raising into the training."""
 
@@ -112,9 +122,7 @@ def harmless(hook: Hook) -> Hook:
         try:
             return hook(*arguments, **named)
         except Exception as error:  # noqa: BLE001  # no error of ours may stop the training
-            if hook.__qualname__ not in _told:
-                _told.add(hook.__qualname__)
-                tell(f"gpulse: {type(error).__name__}: {error} (reported once; training continues).")
+            say_once(hook.__qualname__, f"{type(error).__name__}: {error} (reported once; training continues).")
 
     return guarded  # type: ignore[return-value]
 
@@ -123,8 +131,7 @@ class Course:
     """The monitor of one callback, a new one for every training run; `monitor` is that of this run or the last one.
 
     A copy, also by pickle, has the same sinks and options but is not running. Its methods never raise and must be called in the
-    thread that trains; only `batch_end` may be called by other threads, and late. The time from the end of the last running
-    batch to the next `batch_begin` counts as waiting for data.
+    thread that trains; only `reach` may be called by other threads, and late. `fetches` measures the time spent waiting for data.
     """
 
     def __init__(self, sinks: Sinks, options: MonitorOptions) -> None:
@@ -134,10 +141,10 @@ class Course:
         self._phases: list[PhaseContext] = []
         self._lock = threading.RLock()
         self._thread = 0
-        self._under_way = 0
-        self._waits_since: float | None = None
         self._uncounted = 0
+        self._stepped = False
         self.reached = 0
+        self.fetches = Fetches(self._waited)
         self.monitor = Monitor(self._sinks, **options)  # here, so that a wrong option is reported before the training
 
     def __reduce__(self) -> tuple[type[Course], tuple[Any, ...]]:
@@ -154,17 +161,18 @@ class Course:
         self.end()
         self._thread = threading.get_ident()
         self._uncounted = self.reached = 0
+        self._stepped = False
         self.monitor = Monitor([*self._sinks, *more], **self._options).start()
         self._open(phase)
-        self.resume()
 
     @harmless
     def end(self, error: BaseException | None = None) -> None:
         """Stop, and record the training's error if any; calling it again does nothing."""
+        self._end_fetches(error)
         if threading.get_ident() == self._thread:  # phases belong to their thread, and stopping ends them, too
             while len(self._phases) > 1:
                 self._phases.pop().__exit__()
-            self._count()
+            self.count()
             for phase in self._phases:
                 phase.__exit__()
         self._phases = []
@@ -172,12 +180,11 @@ class Course:
 
     @harmless
     def enter(self, name: str) -> None:
-        """Start a phase within the current one, or the run if there is none; waiting for its first batch starts now."""
+        """Start a phase within the current one, or the run if there is none."""
         if not self._phases and self.monitor.ledger is None:
             self.begin(name)
         else:
             self._open(name)
-            self._waits_since = time.perf_counter()
 
     @harmless
     def leave(self) -> None:
@@ -186,8 +193,7 @@ class Course:
             self.end()
         else:
             self._phases.pop().__exit__()
-            self._waits_since = None
-            self._count()
+            self.count()
 
     def _open(self, name: str) -> None:
         if name:
@@ -205,51 +211,41 @@ class Course:
         """Record a mark."""
         self.monitor.mark(name, value)
 
-    # --- batches
+    # --- batches and steps
 
-    def batch_begin(self) -> None:
-        """Record that a batch has started."""
-        now = time.perf_counter()
-        with self._lock:
-            since = None if self._under_way else self._waits_since
-            self._under_way += 1
-            self._waits_since = None
-        self._count()
-        if since is not None:
-            self.monitor.waited(now - since)
+    def follow(self, find: Callable[[], Any], name: str, make: Callable[[Any], Any]) -> None:
+        """Measure the fetches of this run in a method of what `find` returns; if it does not have it, the time is not known."""
+        try:
+            self.fetches.follow(find(), name, make)
+        except Exception:  # noqa: BLE001  # another version has another class or method
+            say_once("fetches", _UNKNOWN)
 
-    def batch_end(self, reached: int | None = None) -> None:
-        """Record that a batch is done, and the number of steps so far; None if the batch is not part of the training."""
-        with self._lock:
-            self._under_way = max(0, self._under_way - 1)
-            self._waits_since = time.perf_counter()
-        self.reach(reached)
+    def _waited(self, seconds: float) -> None:
+        if threading.get_ident() == self._thread:  # another thread may train with the same framework
+            self.monitor.waited(seconds)
+
+    def _end_fetches(self, error: BaseException | None) -> None:
+        if self.fetches.followed and self._stepped and not self.fetches.seen and error is None:
+            say_once("fetches", _UNKNOWN)
+        self.fetches.end()
+        self.fetches = Fetches(self._waited)
 
     def reach(self, reached: int | None) -> None:
         """Count the steps up to this number; a number that is not larger than the last counts nothing."""
         with self._lock:
             if reached is not None and reached > self.reached:
                 self._uncounted += reached - self.reached
-                self.reached = reached
+                self.reached, self._stepped = reached, True
         if threading.get_ident() == self._thread:
-            self._count()
+            self.count()
 
     def at(self, reached: int) -> None:
-        """Set the number of steps at which this training run starts; earlier steps are not counted."""
+        """Set the number of steps at which this training run starts; earlier ones are not counted. -1 if the first step is number 0."""
         self.reached = reached
-        self.monitor.resume(reached)
+        if (ledger := self.monitor.ledger) is not None:
+            ledger.rhythm.resume(reached)
 
-    def resume(self) -> None:
-        """Record that no batch is running and that the program now waits for the next one."""
-        with self._lock:
-            self._under_way = 0
-            self._waits_since = time.perf_counter()
-
-    def pause(self) -> None:
-        """Record that the time until the next batch is not only spent waiting for data."""
-        self._waits_since = None
-
-    def _count(self) -> None:
+    def count(self) -> None:
         """Count the steps in the thread that trains and in the outermost phase, however late they are reported."""
         if len(self._phases) > 1:
             return

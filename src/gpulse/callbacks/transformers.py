@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import os
+from functools import wraps
 
 from .training import Logged, framework, harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ..sinks.base import Sink
 
-_TrainerCallback: Any = framework("transformers", "transformers").TrainerCallback
+_transformers: Any = framework("transformers", "transformers")
+_TrainerCallback: Any = _transformers.TrainerCallback
 
 
 class GpulseCallback(Logged, _TrainerCallback):  # type: ignore[misc]
     """Monitors train(): `Trainer(callbacks=[GpulseCallback()])`; takes the arguments of Monitor.
 
     Phases are train and, within it, evaluate, which starts at its first batch because there is no earlier hook. Steps are those of
-    state.global_step. The time from the end of a step to the start of the next counts as waiting for data, without logging,
-    evaluation and saving. Callbacks cannot add to what the trainer's reporters log, so with `log` a sink of ours writes to each tracker
-    that `report_to` names, on the process of rank 0: TensorBoard (the run gpulse in the folder of the trainer's own run), W&B, MLflow,
-    Comet, ClearML, SwanLab and Trackio. No hook reports an error: the monitor then runs until the next train(),
-    the end of the program, or `callback.monitor.stop()`.
+    state.global_step. The time in which the trainer fetches the batches of a step counts as waiting for data. Callbacks cannot add to
+    what the trainer's reporters log, so with `log` a sink of ours writes to each tracker that `report_to` names, on the process of
+    rank 0: TensorBoard (the run gpulse in the folder of the trainer's own run), W&B, MLflow, Comet, ClearML, SwanLab and Trackio. No
+    hook reports an error: the monitor then runs until the next train(), the end of the program, or `callback.monitor.stop()`.
     """
 
     _evaluates = False
@@ -33,19 +35,25 @@ class GpulseCallback(Logged, _TrainerCallback):  # type: ignore[misc]
         beside = _beside(args) if self._logs and state.is_world_process_zero else None
         self._course.begin("train", *(beside or ()))
         self._course.at(state.global_step)
+        self._course.follow(lambda: _transformers.Trainer, "get_batch_samples", self._timed)
+
+    def _timed(self, get_batch_samples: Callable[..., Any]) -> Callable[..., Any]:
+        fetches = self._course.fetches
+
+        @wraps(get_batch_samples)
+        def timed(trainer: Any, epoch_iterator: Any, *more: Any, **named: Any) -> Any:
+            return get_batch_samples(trainer, fetches.batches(epoch_iterator), *more, **named)
+
+        return timed
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._course.end()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._course.mark("epoch", int(state.epoch or 0))
-        self._course.resume()
-
-    def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._course.batch_begin()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._course.batch_end(state.global_step)
+        self._course.reach(state.global_step)
 
     def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if self._course.depth and not self._evaluates:  # evaluate() alone is not monitored
@@ -56,17 +64,12 @@ class GpulseCallback(Logged, _TrainerCallback):  # type: ignore[misc]
         if self._evaluates:
             self._evaluates = False
             self._course.leave()
-        self._course.resume()
 
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Any, **more: Any) -> None:
         self.on_evaluate(args, state, control)
 
     def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         self._course.mark("save", state.global_step)
-        self._course.resume()
-
-    def on_log(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        self._course.resume()
 
 
 @harmless

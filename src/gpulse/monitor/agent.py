@@ -64,9 +64,9 @@ class Agent:
         self._rules = None
         source = make_source(request.source)
         if request.alerts:
-            from .training_rules import TrainingRules, where_stuck
+            from .training_rules import TrainingRules, WhereStuck
 
-            self._rules = TrainingRules(explain=where_stuck if source.machine.real else None)
+            self._rules = TrainingRules(explain=WhereStuck() if source.machine.real else None)
             self._wanted |= self._rules.wanted
         self._sampler = Sampler(source, self._wanted)
         self._uuids: list[str] | None = None

@@ -47,12 +47,13 @@ def _sink(given: Given) -> Sink:
 
 
 def _of_text(text: str) -> Sink:
-    """Return the sink of a name, or of a path: one that has a folder, a known ending, or is there already."""
+    """Return the sink of a name, or of a path: a text with a separator or a known ending.
+
+    What exists on disk does not matter: W&B, MLflow and others create a folder of their own name in every project.
+    """
     name, colon, _ = text.partition(":")
-    is_path = os.sep in name or (not colon and (os.path.splitext(text)[1] in _ENDINGS or os.path.isdir(text)))
-    if is_path:
-        return _of_path(text)
-    return sink_named(text)
+    ending = "" if colon else os.path.splitext(text)[1].lower()
+    return _of_path(text) if os.sep in name or ending in _ENDINGS else sink_named(text)
 
 
 def _of_path(path: str) -> Sink:

@@ -107,7 +107,7 @@ class JobFile:
             "pid": os.getpid(),
             "gpu": uuids[device[0]] if device is not None and device[0] < len(uuids) else None,
             "memory": None if device is None else device[1],
-            "seconds": (ledger.ended or time.monotonic()) - ledger.started,
+            "seconds": ledger.seconds,
             "steps": ledger.rhythm.steps,
             "step_p50": times and times.p50,
             "step_p95": times and times.p95,

@@ -66,9 +66,9 @@ class LastWords:
         self._status = told
 
     def progress(self, told: Mapping[str, Any]) -> None:
-        """Take what phases went through up to the last sample."""
-        if self._ledger is not None and self._last is not None:
-            self._ledger.replay(self._last.at, {name: PhaseProgress(**each) for name, each in told.items()})
+        """Take what the run and its phases went through up to a time."""
+        if self._ledger is not None:
+            self._ledger.replay(told["at"], {name: PhaseProgress(**each) for name, each in told["phases"].items()})
 
     def sample(self, taken: AgentSample) -> None:
         """Take a sample; the one before is complete, since the program has said what it did until then."""

@@ -6,11 +6,11 @@ Marks, phases and steps come from the program's threads, samples from the listen
 from __future__ import annotations
 
 import threading
-import time
 from contextvars import ContextVar
 
 from ..analysis.energy import TELLING
 from ..analysis.own_use import own_verdicts
+from ..sampling.clock import SystemClock
 from ..sinks.base import PhaseProgress
 from .messages import EnergySinceStart, LastValues, MemoryTrail
 from .rhythm import Marks, Rhythm
@@ -48,16 +48,19 @@ class Ledger:
     """The data of one run. `edge` is called when a window starts or ends, so that a sample can be taken then.
 
     `watched` is true while samples arrive; otherwise a window is finished when it is closed. If set, `charge` is called with
-    the mean power in watts whenever the energy counters have changed.
+    the mean power in watts whenever the energy counters have changed. `clock` is the one that samples are timed with.
     """
 
-    def __init__(self, edge: Callable[[], None] = lambda: None, initial_step: int = 0) -> None:
+    def __init__(
+        self, edge: Callable[[], None] = lambda: None, initial_step: int = 0, clock: SystemClock | None = None
+    ) -> None:
         from ..analysis.tally import Tally
 
         self._new_tally = Tally
         self._edge = edge
         self._lock = threading.RLock()  # a handler of a signal may stop the run while its thread holds it
-        self.started = time.monotonic()
+        self.clock = SystemClock() if clock is None else clock
+        self.started = self.clock.monotonic()
         self.ended: float | None = None
         self.watched = False
         self.rhythm = Rhythm(initial_step, self._mfu)
@@ -67,7 +70,7 @@ class Ledger:
         self._windows = {self._whole: None}
         self._phases: dict[str, Phase] = {}
         self._brief: set[str] = set()
-        self.marks = Marks()
+        self.marks = Marks(self.clock)
         self._sharing = Sharing()
         self._diagnosis: RunningDiagnosis | None = None
         self._judging = threading.RLock()  # judging takes milliseconds, for which no phase of the program waits
@@ -89,7 +92,7 @@ class Ledger:
         self, make: Callable[[], Tally], finished: Callable[[Tally | None], None] | None = None, name: str = ""
     ) -> Window:
         """Open a separate window; `make` creates its tally at the first sample. A `name` whose calls are short takes no sample."""
-        now, brief = time.monotonic(), self.is_brief(name)
+        now, brief = self.clock.monotonic(), self.is_brief(name)
         window = Window(now, make, self._state_before(now), finished, name, brief)
         with self._lock:
             if sum(map(_is_measured, self._windows)) < _MOST_MEASURED:
@@ -100,7 +103,7 @@ class Ledger:
 
     def close(self, window: Window) -> None:
         """Close a window; its statistics are complete once it is `finished`."""
-        window.end = time.monotonic()
+        window.end = self.clock.monotonic()
         self._brief.discard(window.name)
         if self.watched and window in self._windows:
             self._edge()
@@ -110,7 +113,7 @@ class Ledger:
 
     def is_brief(self, name: str) -> bool:
         """Return whether the last call of this name was too short for any sample."""
-        return bool(name) and name in self._brief
+        return isinstance(name, str) and name in self._brief
 
     def drop(self, window: Window) -> None:
         """Discard a window that is too short for any sample."""
@@ -129,12 +132,18 @@ class Ledger:
         path = f"{stack[-1].name}/{name}" if stack else name
         with self._lock:
             phase = self._phase(path)
-            window = Window(time.monotonic(), lambda: phase.tally)
+            phase.calls += 1
+        return phase, self.go_on(phase)
+
+    def go_on(self, phase: Phase) -> Window:
+        """Open a window of a phase in this thread or task, without another entry."""
+        with self._lock:
+            window = Window(self.clock.monotonic(), lambda: phase.tally)
             phase.begin(window)
         _inside.set((*_inside.get(), phase))
         if not phase.brief:
             self._edge()
-        return phase, window
+        return window
 
     def leave(self, phase: Phase, window: Window) -> None:
         """End a phase, in whichever thread it was started."""
@@ -143,7 +152,7 @@ class Ledger:
             del inside[len(inside) - 1 - inside[::-1].index(phase)]
             _inside.set(tuple(inside))
         with self._lock:
-            phase.end(window, time.monotonic(), self.watched)
+            phase.end(window, self.clock.monotonic(), self.watched)
         if self.watched and not phase.brief:
             self._edge()
 
@@ -153,7 +162,7 @@ class Ledger:
         self.rhythm.items += items
         self.rhythm.tokens += tokens
         stack = self._stack()
-        seconds = self._step_seconds(stack, time.monotonic()) if count > 0 else None
+        seconds = self._step_seconds(stack, self.clock.monotonic()) if count > 0 else None
         for tally in (self._whole.tally, *(phase.tally for phase in stack)):
             tally.steps += count
             tally.items += items
@@ -231,11 +240,14 @@ class Ledger:
         times = self._whole.tally.step_times
         return times.recent if self.ended is None else times.stats
 
-    def progress(self) -> dict[str, PhaseProgress]:
-        """Return what samples have covered so far of every phase, by name, and of the run under an empty name."""
+    def progress(self, at: float | None = None) -> dict[str, PhaseProgress]:
+        """Return what the run, under an empty name, and every phase went through up to a time; None: as far as samples cover it."""
         with self._lock:
-            parts = [("", self._covered, 0, self._whole.tally)]
-            parts += [(phase.name, phase.covered, phase.calls, phase.tally) for phase in self._phases.values()]
+            spent = self._covered if at is None else at - self.started
+            parts = [("", spent, 0, self._whole.tally)]
+            for phase in self._phases.values():
+                spent = phase.covered if at is None else phase.seconds(at)
+                parts.append((phase.name, spent, phase.calls, phase.tally))
         return {
             name: PhaseProgress(seconds, calls, tally.steps, tally.items, tally.waited, tally.tokens)
             for name, seconds, calls, tally in parts
@@ -255,14 +267,21 @@ class Ledger:
         from ..model.verdict import Diagnosis
         from ..present.verdicts import worded
 
-        seconds = (self.ended or time.monotonic()) - self.started
         with self._judging:
             found = Diagnosis() if self._diagnosis is None else self._diagnosis.diagnosis()
-        return worded(with_wait(found, 100 * self.rhythm.waited / max(seconds, 1e-9)))
+        return worded(with_wait(found, 100 * self.rhythm.waited / max(self.seconds, 1e-9)))
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has lasted, up to its end if it has ended."""
+        return self._until() - self.started
+
+    def _until(self) -> float:
+        return self.clock.monotonic() if self.ended is None else self.ended
 
     def end(self) -> None:
         """Record that the run has ended."""
-        self.ended = time.monotonic()
+        self.ended = self.clock.monotonic()
         self.unwatched()
 
     def unwatched(self) -> None:
@@ -276,7 +295,7 @@ class Ledger:
 
     def summary(self) -> Summary:
         """Return the statistics of the run and of every phase so far."""
-        now = self.ended or time.monotonic()
+        now = self._until()
         with self._lock:
             whole, phases = self._whole.tally.summary("", now - self.started), [*self._phases.values()]
         whole.phases = tuple(self._summary(phase, now) for phase in phases)

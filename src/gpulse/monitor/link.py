@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 _TRIES = 3  # restarts before giving up
 _HEALTHY = 300.0  # seconds that an agent must live for earlier restarts to be forgotten
 _SILENCE = 10.0  # seconds beyond the interval without a message after which an agent counts as hanging
+_TURN = 0.25  # seconds after which a stop is noticed, and a status that is due is told
 _FAREWELL = 2.0  # seconds that an agent has for its last sample
 
 
 class Link:
     """Yields the messages of an agent until stopped; used by one thread, `tell` and `stop` by any.
 
-    `say` is called with a message for the user; `status` is called at least once
+    `say` is called with a message for the user; `status` is called at least four times
     per second; the commands it returns are sent to the agent. `beside` is called whenever the thread has nothing else to do;
     it returns in how many seconds it wants to be called again.
     """
@@ -101,8 +102,7 @@ class Link:
         patience = self._request.interval + _SILENCE
         heard = time.monotonic()
         while True:
-            wait = 0.25 if self._stopping else min(patience, 1.0)  # so that a stop is noticed
-            message = self._agent.next(wait if self.beside is None else min(wait, self.beside()))
+            message = self._agent.next(_TURN if self.beside is None else min(_TURN, self.beside()))
             now = time.monotonic()
             self._tell_status()
             if message is not None:

@@ -155,7 +155,7 @@ class Listener:
             self.link.tell(f"pace {self._request.interval}")
 
     def _status(self) -> Iterator[str]:
-        """Yield the commands that tell the agent how the run is getting on; none if it was told less than a second ago."""
+        """Yield the commands that tell the agent how the run is getting on; none if it was told a moment ago."""
         import json
 
         if self._teller is None:
@@ -306,7 +306,7 @@ class RunKeeper:
     def tick(self) -> None:
         """Write how the run is getting on, if it is time; called about once per second, in the listener's thread."""
         self._poll()
-        if self._kept and time.monotonic() - self._ledger.started >= _TRIAL:
+        if self._kept and self._ledger.seconds >= _TRIAL:
             self._begun().tick(self._ledger)
 
     def end(self, summary: Summary, seconds: float) -> str:

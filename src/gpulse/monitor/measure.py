@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import threading
 import time
 from contextvars import ContextVar
 
-from ..sources.registry import changed
-from ..torch import allocated, cuda, is_data_worker
-from . import monitor as monitors
+from ..torch import allocated, cuda
 from .measurement import SEEN, CallTally, Measurement
 from .measurements import Measurements
 from .process import tell
+from .quiet import QUIET_MONITOR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,8 +47,6 @@ if TYPE_CHECKING:
 
 
 _EVERY = Measurements()
-_lock = threading.RLock()
-_started: list[Monitor] = []  # the quiet monitor, which samples for measurements where no other Monitor does
 # the current `with` blocks of a thread or of a task of an event loop
 _inside: ContextVar[tuple[Timing, ...]] = ContextVar("gpulse_measures", default=())
 os.register_at_fork(after_in_child=_EVERY.start_over)
@@ -231,51 +227,11 @@ def measure(name: Any = None, *, sync: bool = False, show: bool = True, reset_pe
 
 def _ledger() -> tuple[Monitor | None, Ledger | None]:
     """Return the monitor to sample with and its ledger."""
-    found = sampling_monitor()
+    found = QUIET_MONITOR.sampling()
     if found is None or (ledger := found.ledger) is None:  # another thread may have stopped it in the meantime
         return None, None
     ledger.charge = _EVERY.charge
     return found, ledger
-
-
-def sampling_monitor() -> Monitor | None:
-    """Return the newest monitor that samples in this process; start a quiet one if there is none.
-
-    Every process has its own, whatever its rank and wherever it was forked. None in the workers of a data loader: they use no
-    GPU, and there are many of them.
-    """
-    found = _newest()
-    if found is None and not is_data_worker():
-        with _lock:
-            found = _newest()
-            # one that could not be started, for example because there is no process left, is not tried again
-            if found is None and not any(quiet.ledger is not None for quiet in _started):
-                quiet = monitors.Monitor(ranks="all", alerts=False)
-                quiet._quiet = True
-                _started[:] = [quiet.start()]
-                found = _newest()
-    return found
-
-
-def _newest() -> Monitor | None:
-    return next((monitor for monitor in reversed(monitors.running) if monitor.samples), None)
-
-
-def _stop() -> None:
-    """Stop the quiet monitor: it samples a source that is no longer the default."""
-    while _started:
-        _started.pop().stop()
-
-
-def _after_fork() -> None:
-    """In a forked child: the lock may be held by a thread that does not exist here, and the monitor is the parent's."""
-    global _lock
-    _lock = threading.RLock()
-    _started.clear()
-
-
-changed.append(_stop)
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def name_of(function: Any) -> str:
@@ -365,6 +321,7 @@ def _async_generator(function: Callable[..., Any], start: Start) -> Callable[...
                         sent = yield value
                         going = inner.asend(sent)
                     except GeneratorExit:
+                        section.go_on()  # closing it takes time inside of it
                         raise
                     except BaseException as error:  # noqa: BLE001  # passed on to the generator
                         going = inner.athrow(error)

@@ -13,8 +13,9 @@ from .arguments import check_run, check_values, checked_keys, listed, signal_of,
 from .ledger import Ledger
 from .listener import Listener, RunKeeper, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
+from .reported import ReportedNumbers, text
 from .rhythm import Batches, Collector, counted_by_program
-from .windows import PhaseContext
+from .windows import phase_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .job import JobFile
     from .listener import Outlet
     from .out_of_memory import MemorySnapshot
+    from .windows import PhaseContext
 
     T = TypeVar("T")
 
@@ -50,9 +52,9 @@ class Monitor:
     traces the next steps when that signal comes, unless the program has a handler for it. A GPU that is lost,
     throttled, running out of memory or no longer used is reported in one line on stderr and as an alert in the sinks that have alerts,
     unless `alerts=False`. Ten times per second it looks at what the program executes, to tell at which lines of code the GPU waits
-    (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or a folder
-    for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one); to continue a run, pass
-    its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations of one step of this
+    (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or "./runs", a
+    folder for TensorBoard), or a name: `"csv:gpu.csv"`, `"wandb"`. `run` is the id of the run (default: a new one); to continue a run,
+    pass its id and, as `initial_step`, the steps it already has. `flops_per_step` are the floating-point operations of one step of this
     process, or "count" to have torch count those of the second step; with `dtype`, the type they are computed in, they give the model
     FLOPs utilization (MFU).
     """
@@ -94,9 +96,7 @@ class Monitor:
         self._every_rank = ranks == "all"
         self._shared = None if shared is None else os.path.abspath(shared)
         self._job: JobFile | None = None
-        self._report = report
-        self._alerts = alerts
-        self._snapshots = memory_snapshot
+        self._report, self._alerts, self._snapshots = report, alerts, memory_snapshot
         self._trace_signal = signal_of(trace_signal)
         self._memory: MemorySnapshot | None = None
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
@@ -104,9 +104,9 @@ class Monitor:
         self._stacks = stacks and os.environ.get("GPULSE_STACKS", "1") not in ("0", "false", "no")
         self.run = run or os.environ.get(PART_OF, "") or new_run()
         self._quiet = False  # whether it only serves measurements
-        self._initial_step = initial_step
-        self._stderr = stderr
+        self._initial_step, self._stderr = initial_step, stderr
         self._told: set[str] = set()
+        self._numbers = ReportedNumbers(self._say)
         self._pid = 0
         self._ledger: Ledger | None = None
         self._outlets: list[Outlet] = []
@@ -122,7 +122,7 @@ class Monitor:
         if self._is_ours() or process.is_helper():
             return self
         self._cell = process.cell_number()
-        process.replace_earlier_cells(running, self._cell, self._print)
+        process.EARLIER_CELLS.replace(running, self._cell, self._print)
         self._pid = os.getpid()
         self._ledger = Ledger(self._sample_now, self._initial_step)
         if (flops := self._step_flops()) is not None:
@@ -202,36 +202,38 @@ class Monitor:
 
         Beyond 200 names, further ones are counted together.
         """
-        return PhaseContext(self, name)
+        return phase_of(self, name)
 
     def mark(self, name: str, value: object = None) -> None:
         """Record a mark: `mark("epoch", 3)`. A number is logged as mark/epoch.
 
         A tensor or array with one element is converted to a number at once, which waits for a GPU that still computes it.
         """
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.marks.add(str(name), value)
+        if (ledger := self.ledger) is not None:
+            ledger.marks.add(text(name), value)
 
     def step(self, count: int = 1, items: float = 0, tokens: float = 0) -> None:
         """Count a step and what it processed, `items` (samples) and `tokens`, for throughput and the steps of sinks.
 
         Inside a loop over `batches` it replaces the step that the loop would count for the current batch.
         """
-        if count:
+        steps, done, read = self._numbers.step(count, items, tokens)
+        if steps:
             counted_by_program(self)
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.step(int(count), float(items), float(tokens))  # a tensor would stay on the GPU, and in no file
+        if (ledger := self.ledger) is not None:
+            ledger.step(steps, done, read)
 
     def resume(self, step: int) -> None:
         """Say that the run continues after this many steps, as a checkpoint tells: later ones count on from there."""
-        self._initial_step = int(step)  # checkpoints may hold it as a tensor
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.rhythm.initial = self._initial_step - self._ledger.rhythm.steps
+        if (reached := self._numbers.read("resume: step", step)) is not None:
+            self._initial_step = int(reached)
+            if (ledger := self.ledger) is not None:
+                ledger.rhythm.resume(self._initial_step)
 
     def waited(self, seconds: float) -> None:
         """Add time that the program spent waiting for data; callbacks and `batches` do this automatically."""
-        if self._is_ours() and self._ledger is not None:
-            self._ledger.waited(seconds)
+        if (ledger := self.ledger) is not None:
+            ledger.waited(self._numbers.wait(seconds, ledger.seconds))
 
     def batches(
         self,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import time
 
 from ..present.text import clean
 from ..sources.files import link, names, read_bytes
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
     from ..sinks.base import PhaseProgress
     from .ledger import Ledger
 
-_OFTEN = 1.0  # seconds between two states
+# seconds between two states: with the time until the next chance, what is known of a killed program is at most 1 s old
+_OFTEN = 0.75
 _ENDING = ".json"
 WORKERS = ".workers"  # ending of the pipe to which spawned loader workers write
 _LARGEST = 1 << 16  # bytes of a file that are read
@@ -64,7 +64,7 @@ class Presence(Value):
 
 
 class Teller:
-    """Says how a run goes, at most once per second; used by one thread."""
+    """Says how a run goes, about once per second; used by one thread."""
 
     def __init__(self, ledger: Ledger, run: str) -> None:
         self._ledger = ledger
@@ -75,7 +75,7 @@ class Teller:
 
     def due(self, now: bool = False) -> dict[str, Any] | None:
         """Return the present state as plain data; None if it is too early and need not be `now`."""
-        at = time.monotonic()
+        at = self._ledger.clock.monotonic()
         if at - self._at < _OFTEN and not now:
             return None
         rates, ledger = self._rates.since(at - self._at), self._ledger
@@ -84,7 +84,7 @@ class Teller:
         told = {
             "run": self._run,
             "rank": global_rank(os.environ),
-            "time": time.time(),
+            "time": ledger.clock.now(),
             "seconds": at - ledger.started,
             "phase": ledger.phase()[:_LONGEST],
             "step": ledger.rhythm.reached,
@@ -99,18 +99,19 @@ class Teller:
         }
         return {key: round(value, 6) if isinstance(value, float) else value for key, value in told.items()}
 
-    def progress(self) -> Iterator[dict[str, dict[str, float]]]:
-        """Yield what the run and its phases went through since the last call, in parts that fit into one write."""
-        before, self._progress = self._progress, self._ledger.progress()
+    def progress(self) -> Iterator[dict[str, Any]]:
+        """Yield what the run and its `phases` went through since the last call, up to a time `at`, in parts that fit into one write."""
+        at = self._ledger.clock.monotonic()
+        before, self._progress = self._progress, self._ledger.progress(at)
         part: dict[str, dict[str, float]] = {}
         for name, each in self._progress.items():
             if values := each.since(before.get(name)).to_plain():
                 part[name[:_LONGEST]] = values
             if len(part) == _PHASES:
-                yield part
+                yield {"at": at, "phases": part}
                 part = {}
         if part:
-            yield part
+            yield {"at": at, "phases": part}
 
 
 class PresenceFile:

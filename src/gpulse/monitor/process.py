@@ -138,7 +138,6 @@ def _first(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:
 _REPLACED = (
     "gpulse: this monitor replaces one that an earlier cell left running; call stop() or use `with` to end a monitor."
 )
-_said = False
 _released: list[Callable[[], None]] = []
 _FIRST = 100  # priority among multiprocessing's finalizers: before those that end the children
 
@@ -194,18 +193,23 @@ def cell_number() -> int | None:
         return None
 
 
-def replace_earlier_cells(running: list[Monitor], cell: int | None, say: Callable[[str], None]) -> None:
-    """In a notebook, stop the monitors that earlier cells left running: a cell that is run again would add one each time.
+class EarlierCells:
+    """In a notebook, stops the monitors that earlier cells left running: a cell that is run again would add one each time."""
 
-    `say` is called once in a process, and not for a monitor that nobody would miss.
-    """
-    global _said
-    earlier = [one for one in running if one._cell is not None and one._cell != cell]
-    for one in earlier:
-        one.stop()
-    if not _said and any(one._sinks or one._report for one in earlier):
-        _said = True
-        say(_REPLACED)
+    def __init__(self) -> None:
+        self._said = False
+
+    def replace(self, running: list[Monitor], cell: int | None, say: Callable[[str], None]) -> None:
+        """Stop those of other cells; `say` is called the first time, and not for a monitor that nobody would miss."""
+        earlier = [one for one in running if one._cell is not None and one._cell != cell]
+        for one in earlier:
+            one.stop()
+        if not self._said and any(one._sinks or one._report for one in earlier):
+            self._said = True
+            say(_REPLACED)
+
+
+EARLIER_CELLS = EarlierCells()
 
 
 def tell(text: object, stream: TextIO | None = None) -> None:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 
 from ..sinks.base import Mark
 from ..value import Value
+from .reported import plain, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Generic, TypeVar
 
     from ..analysis.summary import Mfu
+    from ..sampling.clock import SystemClock
     from .ledger import Ledger
     from .messages import AgentSample
     from .monitor import Monitor
@@ -48,6 +50,10 @@ class Rhythm(Value):
     items: float = 0.0
     tokens: float = 0.0
     waited: float = 0.0
+
+    def resume(self, step: int) -> None:
+        """Continue after this step: the next one has the number after it."""
+        self.initial = step - self.steps
 
     @property
     def reached(self) -> int | None:
@@ -99,7 +105,7 @@ class Collector:
 
     def values(self, ledger: Ledger, interval: float) -> dict[str, float]:
         """Return the values now; those of the GPUs are left out if the last sample is too old."""
-        now, sample = time.monotonic(), ledger.latest
+        now, sample = ledger.clock.monotonic(), ledger.latest
         with self._lock:
             if ledger is not self._ledger:
                 self._ledger, self._at = ledger, ledger.started
@@ -123,13 +129,14 @@ class Collector:
 class Marks:
     """Marks in order; thread-safe. Of those that nobody has taken, the newest ten thousand are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: SystemClock) -> None:
+        self._clock = clock
         self._lock = threading.RLock()
         self._new: deque[Mark] = deque(maxlen=_MOST)
 
     def add(self, name: str, value: object) -> None:
         """Add a mark. Its value is converted at once, so that nothing of the program is kept alive."""
-        mark = Mark(name, plain(value), time.time())
+        mark = Mark(name, plain(value), self._clock.now())
         with self._lock:
             self._new.append(mark)
 
@@ -139,23 +146,6 @@ class Marks:
             fresh = tuple(self._new)
             self._new.clear()
         return fresh
-
-
-def plain(value: object) -> float | str | None:
-    """Return a value as a number, if it is one: a tensor or array with one element, or a scalar of numpy; else as text."""
-    if value is None or type(value) in (int, float, bool, str):
-        return value  # type: ignore[return-value]
-    for convert in ("item", "__index__", "__float__"):  # tensors and arrays, other integers, other numbers
-        try:
-            number = getattr(value, convert)()
-        except Exception:  # noqa: BLE001  # several elements, no such method, or whatever the program's class raises
-            continue
-        if isinstance(number, (int, float)):
-            return number
-    try:
-        return str(value)
-    except Exception:  # noqa: BLE001
-        return type(value).__name__
 
 
 class BatchInWork(Value):
@@ -177,6 +167,14 @@ def counted_by_program(monitor: Monitor) -> None:
             return
 
 
+def timed_next(batches: Iterator[T], waited: Callable[[float], None]) -> T:
+    """Return the next batch, and call `waited` with the seconds that it took to come."""
+    began = time.perf_counter()
+    batch = next(batches)
+    waited(time.perf_counter() - began)
+    return batch
+
+
 class Batches(_Loop["T"]):
     """Iterates over the batches of a loader, as often as the loader can; `len()` is the loader's.
 
@@ -191,14 +189,11 @@ class Batches(_Loop["T"]):
         steps: bool = True,
         tokens: float | Callable[[T], float] = 0,
     ) -> None:
-        for name, given in (("items", items), ("tokens", tokens)):
-            if not callable(given) and not isinstance(given, (int, float)):
-                raise TypeError(f"{name} must be a number or a function of a batch, not {type(given).__name__}")
         self._monitor = monitor
         self._loader = loader
         self._items = items
         self._tokens = tokens
-        self._steps = steps
+        self._steps = bool(plain(steps))
 
     def __len__(self) -> int:
         return len(self._loader)  # type: ignore[arg-type]  # a TypeError, if the loader has none
@@ -206,12 +201,10 @@ class Batches(_Loop["T"]):
     def __iter__(self) -> Iterator[T]:
         batches = iter(self._loader)
         while True:
-            began = time.perf_counter()
             try:
-                batch = next(batches)
+                batch = timed_next(batches, self._monitor.waited)
             except StopIteration:
                 return
-            self._monitor.waited(time.perf_counter() - began)
             items, tokens = self._count("items", self._items, batch), self._count("tokens", self._tokens, batch)
             work = BatchInWork(self._monitor)
             _in_work.set((*_in_work.get(), work))
@@ -222,13 +215,16 @@ class Batches(_Loop["T"]):
                 self._end(work, items, tokens)
 
     def _count(self, name: str, given: float | Callable[[Any], float], batch: Any) -> float:
-        if not callable(given):
-            return given
-        try:
-            return float(given(batch))
-        except Exception as error:  # noqa: BLE001  # the training goes on without this figure
-            self._monitor._say(f"batches: {name} failed ({type(error).__name__}: {error}); they are not counted.")
-            return 0.0
+        found: object = given
+        if callable(given):
+            try:
+                found = given(batch)
+            except Exception as error:  # noqa: BLE001  # the training goes on without this figure
+                self._monitor._say(
+                    f"batches: {name} failed ({type(error).__name__}: {text(error)}); they are not counted."
+                )
+                return 0.0
+        return self._monitor._numbers.read(f"batches: {name}", found) or 0.0
 
     def _end(self, work: BatchInWork, items: float, tokens: float) -> None:
         _in_work.set(tuple(each for each in _in_work.get() if each is not work))

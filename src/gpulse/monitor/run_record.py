@@ -72,7 +72,7 @@ class RunRecord:
 
     def tick(self, ledger: Ledger) -> None:
         """Write how the run is getting on: early, and then ever less often."""
-        seconds = time.monotonic() - ledger.started
+        seconds = ledger.seconds
         if seconds >= self._due:
             self._due = min(seconds * 4, seconds + 600.0)
             _aside(lambda: self._update(ledger))

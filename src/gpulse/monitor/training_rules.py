@@ -110,17 +110,28 @@ _SAME = 5.0  # seconds for which what was read of a job counts for its other GPU
 _FRAMES = 6  # of each stack, the innermost first
 _LONGEST = 1000  # characters, which is also what webhooks are sent of a text
 
-_told: list[Any] = [0.0, [], {}]  # until when the last answer counts, for which processes, and the answer
+
+class WhereStuck:
+    """Says where the processes of a job that hangs are stuck; one alert for each GPU of a job costs one reading."""
+
+    def __init__(self) -> None:
+        self._until = float("-inf")  # when the last answer no longer counts
+        self._pids: list[int] = []
+        self._found: dict[str, float | str] = {}
+
+    def __call__(self, event: Event, snapshot: Snapshot) -> dict[str, float | str]:
+        """Return what to add to the values of an alert about a job that hangs: `stacks` and `behind`, as far as they can be read.
+
+        Only processes of this user on this machine are read: those on the GPUs of the event, and the others of the same job.
+        """
+        pids = job_on(event.uuids, snapshot)
+        if pids and (pids != self._pids or time.monotonic() >= self._until):
+            self._found = _read_job(pids)
+            self._until, self._pids = time.monotonic() + _SAME, pids
+        return dict(self._found) if pids else {}
 
 
-def where_stuck(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
-    """Return what to add to the values of an alert about a job that hangs: `stacks` and `behind`, as far as they can be read.
-
-    Only processes of this user on this machine are read: those on the GPUs of the event, and the others of the same job.
-    """
-    pids = job_on(event.uuids, snapshot)
-    if not pids or (time.monotonic() < _told[0] and _told[1] == pids):  # one alert for each GPU of a job
-        return _told[2] if pids else {}
+def _read_job(pids: list[int]) -> dict[str, float | str]:
     found: dict[str, float | str] = {}
 
     def read(name: str, ask: Callable[[Collection[int]], str]) -> None:
@@ -136,7 +147,6 @@ def where_stuck(event: Event, snapshot: Snapshot) -> dict[str, float | str]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    _told[:] = time.monotonic() + _SAME, pids, dict(found)
     return dict(found)
 
 

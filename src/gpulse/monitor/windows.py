@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..analysis.energy import CpuMeter, EnergyMeter, Shares
 from ..analysis.own_use import energy_share, tells_processes
+from .reported import text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +149,6 @@ class Phase:
 
     def begin(self, window: Window) -> None:
         """Open a window."""
-        self.calls += 1
         self.open.append(window)
 
     def end(self, window: Window, at: float, sampled: bool) -> None:
@@ -191,18 +191,17 @@ class Phase:
 class PhaseContext:
     """A named phase of the program: `with monitor.phase("train"):`, or `@monitor.phase("train")` above a function.
 
-    Each call of a decorated function is one entry of the phase. Of a generator each step is one: the time its consumer takes
-    does not belong to the phase.
+    Each call of a decorated function is one entry of the phase. Of a generator only the time inside of it counts: what its
+    consumer does in between does not belong to the phase.
     """
 
-    __slots__ = ("_entered", "_monitor", "_name")
+    __slots__ = ("_entered", "_monitor", "_name", "_paused")
 
     def __init__(self, monitor: Monitor, name: str) -> None:
-        if callable(name):
-            raise TypeError('a phase needs a name: write @monitor.phase("train")')
         self._monitor = monitor
-        self._name = str(name)
+        self._name = name
         self._entered: list[tuple[Phase, Window]] = []
+        self._paused: Phase | None = None
 
     def __enter__(self) -> None:
         if (ledger := self._monitor.ledger) is not None:
@@ -222,12 +221,26 @@ class PhaseContext:
         return inside
 
     def pause(self) -> None:
-        """Leave the phase: a generator has yielded."""
+        """Stop the time of the phase: a generator has yielded."""
+        self._paused = self._entered[-1][0] if self._entered else None
         self.__exit__()
 
     def go_on(self) -> None:
-        """Enter the phase again."""
-        self.__enter__()
+        """Go on with the same entry; with a first one, if the monitor has started since then."""
+        if self._paused is not None and self._paused.ledger is self._monitor.ledger:
+            self._entered.append((self._paused, self._paused.ledger.go_on(self._paused)))
+        else:
+            self.__enter__()
+
+
+def phase_of(monitor: Monitor, name: Any) -> PhaseContext:
+    """Return the phase of a name; a function, as in `@monitor.phase` without a name, is decorated with a phase named like it."""
+    if not callable(name):
+        return PhaseContext(monitor, text(name))
+    from .measure import name_of
+
+    decorated: PhaseContext = PhaseContext(monitor, name_of(name))(name)
+    return decorated
 
 
 class Sharing:

@@ -277,7 +277,7 @@ def sink_named(text: str) -> Sink:
 
     names = list(dict.fromkeys([*BUILT_IN, *(plugin.name for plugin in found)]))
     guess = did_you_mean(name, names)
-    folder = "" if guess or ":" in text else f"write tensorboard:{text} for a folder of TensorBoard, or "
+    folder = "" if ":" in text else f"write tensorboard:{text} or ./{text} for a folder of TensorBoard, or "
     raise UsageError(f"unknown sink {text!r}{guess}", f"{folder}choose one of {', '.join(names)}.")
 
 

@@ -17,10 +17,8 @@ def busy(at: float, first: float, last: float) -> float:
 
 
 @pytest.mark.parametrize(("first", "last"), [(0.0, 10.0), (10.0, 20.0), (3.0, 13.0)])
-def test_a_program_busy_for_half_of_its_life_reads_50_percent(
-    monkeypatch: pytest.MonkeyPatch, first: float, last: float
-) -> None:
-    diary = Diary(monkeypatch)
+def test_a_program_busy_for_half_of_its_life_reads_50_percent(first: float, last: float) -> None:
+    diary = Diary()
     rate, before = 0.0, 0.0
     for at in range(21):
         values: dict[str, float] = {"pid": 7, "cpu_time": busy(at, first, last)}
@@ -33,8 +31,8 @@ def test_a_program_busy_for_half_of_its_life_reads_50_percent(
     assert stats["cpu_percent"].mean == pytest.approx(50.0)
 
 
-def test_cpu_time_is_shared_among_phases_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    diary = Diary(monkeypatch)
+def test_cpu_time_is_shared_among_phases_by_time() -> None:
+    diary = Diary()
     ends: list[float] = []
     end: Callable[[float], None] = ends.append
     for at in range(21):

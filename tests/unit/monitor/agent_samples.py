@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
-
-import pytest
 
 from gpulse.analysis.summary import Summary
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor import ledger as ledgers
-from gpulse.monitor import rhythm
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.messages import AgentSample
+from gpulse.sampling.clock import SystemClock
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -30,15 +26,26 @@ def sample(at: float, **gpu: Value) -> AgentSample:
     )
 
 
-class Diary:
-    """A ledger that is watched from START on; `at` moves its clock, `edges` counts how often it wanted to be looked at."""
+class SetClock(SystemClock):
+    """A clock that shows what a test has set: `time`, seconds of both kinds."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = START
+    def __init__(self, time: float = START) -> None:
+        self.time = time
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class Diary:
+    """A ledger that is watched from START on; `at` sets its clock, `edges` counts how often it asked for a sample."""
+
+    def __init__(self) -> None:
+        self.clock = SetClock()
         self.edges = 0
-        for module in (ledgers, rhythm):
-            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
-        self.ledger = Ledger(self._edge)
+        self.ledger = Ledger(self._edge, clock=self.clock)
         self.ledger.watched = True
 
     def _edge(self) -> None:
@@ -46,7 +53,7 @@ class Diary:
 
     def at(self, seconds: float) -> Ledger:
         """Return the ledger, with its clock so many seconds after START."""
-        self.now = START + seconds
+        self.clock.time = START + seconds
         return self.ledger
 
     def sample(self, at: float, **gpu: Value) -> None:

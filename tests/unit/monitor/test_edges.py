@@ -12,8 +12,8 @@ from tests.unit.monitor.agent_samples import Diary
 
 
 @pytest.fixture
-def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
-    return Diary(monkeypatch)
+def diary() -> Diary:
+    return Diary()
 
 
 def test_phases_that_change_now_and_then_are_sampled_at_every_edge() -> None:

@@ -12,10 +12,12 @@ import pytest
 from gpulse.model.stacks import CodeLine
 from gpulse.monitor.last_words import LastWords, OomKills, _wait_status
 from gpulse.monitor.ledger import Ledger
+from gpulse.monitor.link import _TURN
 from gpulse.monitor.messages import Request
+from gpulse.monitor.presence import _OFTEN, Teller
 from gpulse.present.program import OOM, death_text
 from gpulse.sinks.base import PhaseProgress
-from tests.unit.monitor.agent_samples import START, sample
+from tests.unit.monitor.agent_samples import START, SetClock, named, sample
 
 PID = 4242
 
@@ -130,6 +132,44 @@ def test_the_report_of_a_killed_program_has_the_lines_of_code_that_it_told_last(
     told = [text for text in rest if "train.py:84" in text]
     assert [text.partition(":84 ")[0] for text in told] == ["    58 s in train.py"] * (waited > 1)
     assert ("up to 15 s before the end:" in "".join(rest)) is bool(told)
+
+
+def test_the_figures_of_a_killed_program_are_at_most_a_second_old(tmp_path: Path) -> None:
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    clock = SetClock()
+    program = Ledger(clock=clock)
+    program.watched = True
+    teller, killed = Teller(program, "r1"), 9.4
+    turns = sorted({*(_TURN * at for at in range(1, round(killed / _TURN) + 1)), *map(float, range(1, 10))})
+    with (tmp_path / "stderr").open("wb") as stderr:
+        words = LastWords(Request(pid=pid, report=True, started=START), stderr.fileno())
+        phase, window = program.enter("warm")
+        for at in turns:
+            clock.time = START + at
+            if at == 1.0:
+                program.leave(phase, window)
+                program.enter("train")
+            program.step(1, 0)
+            if at.is_integer():  # the agent has the sample before the program
+                words.sample(sample(at, utilization=90.0))
+            if (told := teller.due()) is not None:
+                words.status(told)
+                for part in teller.progress():
+                    words.progress(json.loads(json.dumps(part)))
+            if at.is_integer():
+                program.add(sample(at, utilization=90.0))
+        words.sample(sample(killed, utilization=90.0))
+        assert words._ledger is not None
+        words._ledger.add(sample(killed, utilization=90.0))
+        summary = words._ledger.summary()
+    warm, train = named(summary, "warm"), named(summary, "train")
+    assert warm.seconds == pytest.approx(1.0)
+    assert killed - 1.0 - 1.0 <= train.seconds <= killed - 1.0
+    assert train.steps == pytest.approx(train.seconds / _TURN, abs=1), "steps and seconds are of the same time"
+    assert _OFTEN + _TURN <= 1.0
 
 
 def test_nothing_is_said_while_the_program_lives(tmp_path: Path) -> None:

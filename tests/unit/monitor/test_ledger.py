@@ -20,8 +20,8 @@ from tests.unit.monitor.agent_samples import START, Diary, mean, named, sample
 
 
 @pytest.fixture
-def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
-    return contextvars.Context().run(Diary, monkeypatch)
+def diary() -> Diary:
+    return contextvars.Context().run(Diary)
 
 
 # --- phases
@@ -94,8 +94,8 @@ def test_a_phase_may_end_in_another_thread(diary: Diary) -> None:
     assert named(diary.ledger.summary(), "a").seconds == 2.0
 
 
-def test_two_ledgers_do_not_nest_in_each_other(diary: Diary, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = Diary(monkeypatch)
+def test_two_ledgers_do_not_nest_in_each_other(diary: Diary) -> None:
+    other = Diary()
     diary.phase("train", 0.0)
     other.phase("eval", 0.0)
     assert [phase.name for phase in other.ledger.summary().phases] == ["eval"]
@@ -158,7 +158,7 @@ def test_begin_and_end_ask_for_a_sample(diary: Diary) -> None:
 def test_a_short_window_is_finished_by_the_first_sample_after_it(diary: Diary) -> None:
     finished: list[float] = []
     diary.sample(0.0, energy=0.0)
-    window = diary.at(0.1).open(Tally, lambda _: finished.append(diary.now - START))
+    window = diary.at(0.1).open(Tally, lambda _: finished.append(diary.clock.time - START))
     assert diary.ledger.measuring
     diary.sample(0.2, energy=0.0)
     diary.at(0.3).close(window)
@@ -172,7 +172,7 @@ def test_a_short_window_is_finished_by_the_first_sample_after_it(diary: Diary) -
 def test_a_long_window_waits_for_the_counter_to_pass_its_end(diary: Diary) -> None:
     finished: list[float] = []
     diary.sample(0.0, energy=100.0)
-    window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
+    window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.clock.time - START))
     diary.at(2.0).close(window)
     diary.sample(2.1, energy=100.0)  # an old value
     assert finished == []
@@ -183,7 +183,7 @@ def test_a_long_window_waits_for_the_counter_to_pass_its_end(diary: Diary) -> No
 def test_a_counter_that_never_moves_is_not_waited_for_long(diary: Diary) -> None:
     finished: list[float] = []
     diary.sample(0.0, energy=100.0)
-    window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
+    window = diary.at(0.0).open(Tally, lambda _: finished.append(diary.clock.time - START))
     diary.at(2.0).close(window)
     for at in (10.0, 31.0, 33.0, 40.0):
         diary.sample(at, energy=100.0)
@@ -192,8 +192,8 @@ def test_a_counter_that_never_moves_is_not_waited_for_long(diary: Diary) -> None
 
 def test_without_samples_a_window_is_finished_when_it_is_closed_and_not_kept(diary: Diary) -> None:
     finished: list[float] = []
-    waiting = diary.at(0.0).open(Tally, lambda _: finished.append(diary.now - START))
-    still_open = diary.ledger.open(Tally, lambda _: finished.append(diary.now - START))
+    waiting = diary.at(0.0).open(Tally, lambda _: finished.append(diary.clock.time - START))
+    still_open = diary.ledger.open(Tally, lambda _: finished.append(diary.clock.time - START))
     diary.at(1.0).close(waiting)
     assert finished == []
     diary.at(3.0).unwatched()

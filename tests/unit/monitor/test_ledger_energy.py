@@ -19,8 +19,8 @@ from tests.unit.monitor.agent_samples import START, UUID, Diary, named
 
 
 @pytest.fixture
-def diary(monkeypatch: pytest.MonkeyPatch) -> Diary:
-    return contextvars.Context().run(Diary, monkeypatch)
+def diary() -> Diary:
+    return contextvars.Context().run(Diary)
 
 
 # --- energy
@@ -156,16 +156,15 @@ def _same(tally: Tally) -> Tally:
 def test_windows_side_by_side_have_all_the_energy_together(reads: list[tuple[float, float]], cuts: list[float]) -> None:
     total = sum(seconds for seconds, _ in reads)
     edges = sorted({0.0, total, *(cut for cut in cuts if cut < total)})
-    with pytest.MonkeyPatch.context() as patch:
-        diary = Diary(patch)
-        tallies = [Tally() for _ in edges[1:]]
-        diary.sample(0.0, energy=0.0)
-        for tally, begin, end in zip(tallies, edges, edges[1:], strict=False):
-            window = diary.at(begin).open(partial(_same, tally))
-            window.end = START + end
-        at = joules = 0.0
-        for seconds, grown in reads:
-            at, joules = at + seconds, joules + grown
-            diary.sample(at, energy=joules)
+    diary = Diary()
+    tallies = [Tally() for _ in edges[1:]]
+    diary.sample(0.0, energy=0.0)
+    for tally, begin, end in zip(tallies, edges, edges[1:], strict=False):
+        window = diary.at(begin).open(partial(_same, tally))
+        window.end = START + end
+    at = joules = 0.0
+    for seconds, grown in reads:
+        at, joules = at + seconds, joules + grown
+        diary.sample(at, energy=joules)
     spread = sum(tally.gpus[UUID].energy or 0.0 for tally in tallies if UUID in tally.gpus)
     assert spread == pytest.approx(joules)

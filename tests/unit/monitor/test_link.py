@@ -11,6 +11,7 @@ import pytest
 
 from gpulse.monitor import link
 from gpulse.monitor.link import Link
+from gpulse.monitor.messages import Request
 
 
 class _Agent:
@@ -48,3 +49,33 @@ def test_restarts_are_forgotten_after_healthy_minutes(monkeypatch: pytest.Monkey
     messages: Iterator[Any] = iter(connected)
     assert [next(messages) for _ in range(20)] == ["sample"] * 20
     assert said == []
+
+
+class _Silent(_Agent):
+    """An agent that says nothing, and counts how often and for how long it is listened to."""
+
+    over = False
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+
+    def next(self, timeout: float) -> None:
+        self.waits.append(timeout)
+        self.over = len(self.waits) == 3
+
+    def tell(self, command: str) -> None:
+        pass
+
+
+def test_a_status_is_offered_four_times_per_second_however_rare_samples_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, told = _Silent(), 0
+
+    def status() -> list[str]:
+        nonlocal told
+        told += 1
+        return []
+
+    monkeypatch.setattr(Link, "_start", lambda *_: agent)
+    assert [*Link(Request(pid=1, interval=3600.0), print, status)._hear()] == []
+    assert agent.waits == [link._TURN] * 3
+    assert told == 3

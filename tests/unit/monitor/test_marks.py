@@ -8,7 +8,9 @@ import weakref
 import numpy
 import pytest
 
-from gpulse.monitor.rhythm import Marks, plain
+from gpulse.monitor.reported import plain
+from gpulse.monitor.rhythm import Marks
+from gpulse.sampling.clock import SystemClock
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def test_a_tensor_is_a_number_and_not_kept_alive() -> None:
     torch = pytest.importorskip("torch")
     loss = torch.tensor(1.5, requires_grad=True) * 2
     gone = weakref.ref(loss)
-    marks = Marks()
+    marks = Marks(SystemClock())
     marks.add("loss", loss)
     marks.add("step", torch.tensor(4))
     del loss
@@ -54,7 +56,7 @@ def test_a_value_that_cannot_even_be_shown_is_named_by_its_type() -> None:
 
 
 def test_no_mark_is_dropped_however_many_there_are() -> None:
-    marks = Marks()
+    marks = Marks(SystemClock())
     for round_ in range(3):
         for at in range(9_000):
             marks.add("m", at + 9_000 * round_)

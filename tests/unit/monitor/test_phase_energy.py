@@ -26,8 +26,7 @@ class Run:
     """Phases one after another, with a sample every `interval` seconds and the counter in every `read`-th of them."""
 
     def __init__(self, interval: float, read: int, watts: dict[str, float] | None = None) -> None:
-        self.patch = pytest.MonkeyPatch()
-        self.diary = Diary(self.patch)
+        self.diary = Diary()
         self.now = self.used = 0.0
         self.watts = watts or {}
         self._interval, self._read, self._count = interval, read, 0
@@ -59,7 +58,6 @@ class Run:
 
     def summary(self) -> Summary:
         self.sample(last=True)
-        self.patch.undo()
         return self.diary.ledger.summary()
 
     def _power(self) -> float:
@@ -68,7 +66,7 @@ class Run:
     def _pass(self, to: float) -> None:
         self.used += self._power() * (to - self.now)
         self.now = to
-        self.diary.now = START + to
+        self.diary.at(to)
 
 
 def test_two_alternating_phases_of_07_seconds() -> None:
@@ -101,13 +99,12 @@ def test_power_tells_phases_apart_between_two_readings_of_the_counter() -> None:
 
 
 def test_the_time_before_the_first_sample_is_charged_at_its_power() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        diary = contextvars.Context().run(Diary, patch)
-        end = diary.phase("train", 0.0)
-        diary.sample(0.5, energy=1000.0, power_draw=400.0)
-        end(2.0)
-        diary.sample(2.0, energy=1600.0, power_draw=400.0)
-        summary = diary.ledger.summary()
+    diary = contextvars.Context().run(Diary)
+    end = diary.phase("train", 0.0)
+    diary.sample(0.5, energy=1000.0, power_draw=400.0)
+    end(2.0)
+    diary.sample(2.0, energy=1600.0, power_draw=400.0)
+    summary = diary.ledger.summary()
     assert joules(summary.phase("train")) == joules(summary) == pytest.approx(800.0)
 
 
@@ -161,12 +158,11 @@ def test_no_time_is_lost_when_spans_are_merged(windows: list[tuple[float, float]
 
 
 def test_a_phase_is_taken_up_to_a_time_within_an_open_window() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        diary = contextvars.Context().run(Diary, patch)
-        end = diary.phase("a", 0.0)
-        phase = diary.ledger._phases["a"]
-        times = [START + at for at in (1.0, 1.5, 4.0)]
-        assert [phase.take(times[0]), phase.take(times[1])] == [pytest.approx(1.0), pytest.approx(0.5)]
-        end(3.0)
-        assert phase.take(times[2]) == pytest.approx(1.5)
-        assert [later > before for before, later in pairwise(times)] == [True, True]
+    diary = contextvars.Context().run(Diary)
+    end = diary.phase("a", 0.0)
+    phase = diary.ledger._phases["a"]
+    times = [START + at for at in (1.0, 1.5, 4.0)]
+    assert [phase.take(times[0]), phase.take(times[1])] == [pytest.approx(1.0), pytest.approx(0.5)]
+    end(3.0)
+    assert phase.take(times[2]) == pytest.approx(1.5)
+    assert [later > before for before, later in pairwise(times)] == [True, True]

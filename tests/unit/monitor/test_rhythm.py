@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 
-import pytest
-
 from gpulse.model.catalog import Gpu, Host
 from gpulse.model.snapshot import Snapshot
-from gpulse.monitor import rhythm as collecting
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.messages import AgentSample
 from gpulse.monitor.monitor import Monitor
 from gpulse.monitor.rhythm import Collector
+from tests.unit.monitor.agent_samples import SetClock
 
 GPU = Gpu({"uuid": "GPU-a", "index": 3, "utilization": 40.0, "memory_used": 5.0})
 
@@ -53,19 +51,17 @@ def test_nothing_before_the_first_sample_and_nothing_stale() -> None:
     assert Collector(None).values(ledger(taken(ago=8.0)), 2.0) != {}
 
 
-def test_progress_is_that_since_the_previous_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(collecting, "time", type("Clock", (), {"monotonic": lambda: now[0]}))
-    run, collector = ledger(), Collector(None)
-    run.started = 100.0
+def test_progress_is_that_since_the_previous_call() -> None:
+    clock = SetClock(100.0)
+    run, collector = Ledger(clock=clock), Collector(None)
     assert collector.values(run, 1.0) == {}
     run.step(10, 320.0)
     run.waited(0.5)
-    now[0] = 102.0
+    clock.time = 102.0
     first = {"train/steps_per_second": 5.0, "train/items_per_second": 160.0, "train/data_wait": 25.0}
     assert collector.values(run, 1.0) == first
     assert collector.values(run, 1.0) == first  # too soon for another rate
-    now[0] = 104.0
+    clock.time = 104.0
     run.step(2, 0.0)
     assert collector.values(run, 1.0) == {
         "train/steps_per_second": 1.0,

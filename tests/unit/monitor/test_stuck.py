@@ -14,7 +14,7 @@ from gpulse.model.catalog import Gpu, Process
 from gpulse.model.event import Event
 from gpulse.model.snapshot import Snapshot
 from gpulse.monitor import training_rules
-from gpulse.monitor.training_rules import behind_text, job_on, where_stuck
+from gpulse.monitor.training_rules import WhereStuck, behind_text, job_on
 from gpulse.sources.collectives import Laggard
 from gpulse.sources.py_spy import StacksUnavailable
 
@@ -60,7 +60,7 @@ HANG = Event(1.0, "stalled", ("0",), uuids=("GPU-0",))
 
 
 def test_all_ranks_of_the_job_are_read(ranks: list[int]) -> None:
-    values = where_stuck(HANG, snapshot(*ranks))
+    values = WhereStuck()(HANG, snapshot(*ranks))
     assert values == {"stacks": f"{ranks[0]}, {ranks[1]}: all_reduce <string>:4 < <module> <string>:5"}
 
 
@@ -75,7 +75,7 @@ def test_processes_of_other_jobs_are_not_read(ranks: list[int]) -> None:
 def test_processes_of_others_are_not_read(ranks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
     monkeypatch.delenv("SUDO_UID", raising=False)
-    assert where_stuck(HANG, snapshot(*ranks)) == {}
+    assert WhereStuck()(HANG, snapshot(*ranks)) == {}
 
 
 def test_what_cannot_be_read_is_left_out(ranks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_what_cannot_be_read_is_left_out(ranks: list[int], monkeypatch: pytest.M
         raise StacksUnavailable("refused", lasting=True)
 
     monkeypatch.setattr(training_rules, "read_stacks", refuse)
-    assert where_stuck(HANG, snapshot(*ranks)) == {}
+    assert WhereStuck()(HANG, snapshot(*ranks)) == {}
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,22 @@ def test_which_rank_is_behind(monkeypatch: pytest.MonkeyPatch, laggard: Laggard,
 
 def test_both_are_in_the_alert(ranks: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(training_rules, "laggards", lambda pids: [Laggard(1, "all_reduce", 5, 6)] * 100)
-    values = where_stuck(HANG, snapshot(*ranks))
+    values = WhereStuck()(HANG, snapshot(*ranks))
     assert set(values) == {"stacks", "behind"}
     assert len(str(values["behind"])) == 1000
+
+
+def test_one_reading_serves_the_alerts_of_all_gpus_of_a_job(ranks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def laggards(pids: object) -> list[Laggard]:
+        asked.append(pids)
+        return []
+
+    monkeypatch.setattr(training_rules, "laggards", laggards)
+    where_stuck = WhereStuck()
+    first = where_stuck(HANG, snapshot(*ranks))
+    first.clear()
+    assert where_stuck(HANG.replace(gpus=("1",), uuids=("GPU-1",)), snapshot(*ranks))
+    assert len(asked) == 1
+    assert where_stuck(HANG, snapshot()) == {}

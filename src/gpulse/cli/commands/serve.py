@@ -122,12 +122,13 @@ def _serve(
     from ...delivery.alerts import Alerts
     from ...live.hub import Hub, wanted
     from ...live.past import open_history
-    from ...monitor.training_rules import where_stuck
+    from ...monitor.training_rules import WhereStuck
     from ...surfaces.web.server import make_app
 
     share_heaps()
     token = token_in_force(arguments)
     exports = Exports(arguments, remote, lambda: hub.verdicts.latest, say)
+    where_stuck = WhereStuck()
     with ExitStack() as ends:
 
         def explain(event: Event, snapshot: Snapshot) -> dict[str, float | str]:

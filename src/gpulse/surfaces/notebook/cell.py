@@ -6,8 +6,8 @@ from ...analysis.diagnosis.judge import judge
 from ...analysis.diagnosis.window import WindowBuilder
 from ...analysis.own_lines import code_lines
 from ...analysis.own_use import own_memory, own_sm, own_verdicts
-from ...monitor.measure import sampling_monitor
 from ...monitor.measurement import CallTally
+from ...monitor.quiet import QUIET_MONITOR
 from ...present.cells import energy_text, seconds_text
 from ...present.code import advised, code_advice, code_sentence
 from ...present.figures import advice_text
@@ -187,7 +187,7 @@ class CellCode:
     """What the kernel executes from now on, while one cell runs; `copies` of its text if it is repeated."""
 
     def __init__(self, copies: int = 1) -> None:
-        monitor = sampling_monitor()
+        monitor = QUIET_MONITOR.sampling()
         self._ledger = None if monitor is None else monitor.ledger
         self._copies = copies
         self._before = self._stacks()

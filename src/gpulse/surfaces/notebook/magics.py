@@ -8,8 +8,9 @@ import time
 
 from ...api import snapshot
 from ...errors import GpulseError, UsageError
-from ...monitor.measure import Timing, sampling_monitor
+from ...monitor.measure import Timing
 from ...monitor.out_of_memory import explain_oom
+from ...monitor.quiet import QUIET_MONITOR
 from ...monitor.report import SHORTEST, gpu_line
 from ...store.cell_log import CellLog, CellSpan, first_line, remove_left_behind
 from ...units import parse_duration
@@ -108,7 +109,7 @@ class GpulseMagics:
             cells.longer_than = None
         elif words:
             cells.longer_than = parse_duration(words[0])
-            sampling_monitor()  # now: its start is no part of the next cell
+            QUIET_MONITOR.sampling()  # now: its start is no part of the next cell
         now = cells.longer_than
         told = "No cell is" if now is None else f"Cells that take longer than {now:g} s are"
         sys.stdout.write(f"{told} reported automatically.\n")
@@ -121,7 +122,7 @@ def why(shell: Any) -> None:
     from ...present.program import own_lines
     from ...units import duration_text
 
-    monitor = sampling_monitor()
+    monitor = QUIET_MONITOR.sampling()
     summary = None if monitor is None else monitor.summary()
     if summary is None or not summary.samples or summary.seconds < SHORTEST:
         _say("%gpulse why: sampling has just begun; run some cells, then ask again.")

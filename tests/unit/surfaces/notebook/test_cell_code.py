@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpulse.model.stacks import Frame
-from gpulse.surfaces.notebook import cell
+from gpulse.monitor.quiet import QUIET_MONITOR
 from gpulse.surfaces.notebook.cell import CellCode, named_lines
 
 compilerop = pytest.importorskip("IPython.core.compilerop")
@@ -30,7 +30,7 @@ class Stacks:
 def seen(monkeypatch: pytest.MonkeyPatch) -> Stacks:
     stacks = Stacks()
     monitor = SimpleNamespace(ledger=SimpleNamespace(code=stacks))
-    monkeypatch.setattr(cell, "sampling_monitor", lambda: monitor)
+    monkeypatch.setattr(QUIET_MONITOR, "sampling", lambda: monitor)
     return stacks
 
 
@@ -69,7 +69,7 @@ def test_the_copies_of_a_repeated_cell_are_one_text(seen: Stacks) -> None:
 
 
 def test_a_kernel_that_is_not_sampled_has_no_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell, "sampling_monitor", lambda: None)
+    monkeypatch.setattr(QUIET_MONITOR, "sampling", lambda: None)
     compiler = compilerop.CachingCompiler()
     cells(compiler, "1")
     assert CellCode().lines(compiler, result(1, "1")) == []
