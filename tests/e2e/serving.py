@@ -130,12 +130,14 @@ class Serving:
         finally:
             connection.close()
 
-    def post(self, target: str, plain: object, known: bool = True) -> tuple[int, dict[str, str], bytes]:
-        """Send JSON, and return status, headers and body."""
+    def post(self, target: str, plain: object, known: bool = True, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """Send JSON, and return status, headers and body; `_` in the name of a header is a dash."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             shown = {"Authorization": f"Bearer {self.token}"} if known else {}
-            connection.request("POST", target, json.dumps(plain), shown)
+            sent = shown | {"Content-Type": "application/json"}
+            sent |= {key.replace("_", "-").title(): value for key, value in headers.items()}
+            connection.request("POST", target, json.dumps(plain), sent)
             answer = connection.getresponse()
             return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
         finally:

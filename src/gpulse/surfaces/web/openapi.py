@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Metric
 
-_ALWAYS = (400, 401, 405, 413)
+_ALWAYS = (400, 401, 403, 405, 413)
 _TYPES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"}, "number": {"type": "number"}, "integer": {"type": "integer"}, "flag": {"type": "boolean"},
     "object": {"type": "object"}, "array": {"type": "array"}, "bytes": {"type": "string", "contentEncoding": "base64"},
@@ -73,13 +73,10 @@ def document(
             "1970-01-01T00:00:00Z (schema Time), with up to three digits after the point. A missing value is null or absent, never 0.",
         },
         "servers": [{"url": ".."}],
-        "security": [{"bearer": []}, {"cookie": []}],
+        "security": [{"bearer": []}],
         "paths": paths | (_OTHERS if others is None else dict(others)),
         "components": {
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "gpulse_token"},
-            },
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "schemas": _SHAPES
             | ({} if others is None else _FLEET_SHAPES)
             | {"Gpu": _reading("gpu"), "Host": _reading("host"), "Process": _reading("process")},
@@ -106,7 +103,7 @@ def _asked(
 
 def _posted(summary: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """Return how something is decided with a POST request, for which a token is needed."""
-    asked = _asked(summary, "object", (*_ALWAYS, 403, 404, 422))
+    asked = _asked(summary, "object", (*_ALWAYS, 404, 415, 422))
     asked["responses"]["200"]["content"]["application/json"]["schema"] = answer
     return {"post": asked | {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}}
 
