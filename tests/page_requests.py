@@ -41,7 +41,7 @@ WRONG_TYPES = {
         "",
         "text/plain",
         "application/x-www-form-urlencoded",
-        "multipart/form-data",
+        "multipart/mixed",
         "text/json",
         "application/jsonp",
     )
