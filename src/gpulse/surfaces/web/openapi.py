@@ -208,9 +208,9 @@ _OTHERS = {
     "/api/stream": {"get": _asked("Samples as server-sent events: sample, processes, event, alert, alerts, problems, verdicts, runs, hole.",
                                   "text", (*_ALWAYS, 503), "text/event-stream")},
     "/metrics": {"get": _asked("Metrics for Prometheus; no token required if only this machine can connect.", "text", (*_ALWAYS, 503),
-                               "text/plain application/openmetrics-text")},
-    "/healthz": {"get": _asked("200 while the server is running.", "text", _ALWAYS, "text/plain")},
-    "/readyz": {"get": _asked("200 while samples are fresh.", "text", (*_ALWAYS, 503), "text/plain")},
+                               "text/plain application/openmetrics-text", security=[{}, {"bearer": []}])},
+    "/healthz": {"get": _asked("200 while the server is running.", "text", _ALWAYS, "text/plain", security=[])},
+    "/readyz": {"get": _asked("200 while samples are fresh.", "text", (*_ALWAYS, 503), "text/plain", security=[])},
 }  # fmt: skip
 _FLEET_OTHERS = {path: _OTHERS[path] for path in ("/healthz", "/readyz")} | {"/api/stream": {"get": _asked(
     "New values of all machines as server-sent events: fleet, problems, hole.", "text", (*_ALWAYS, 503), "text/event-stream")}}  # fmt: skip
