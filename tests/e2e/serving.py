@@ -41,7 +41,7 @@ def plain_environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 class Serving:
-    """The server; its token is read from what it prints, or from the file it names."""
+    """The server; its token is read from what it prints, or from the file it names. `run` is a program that starts it."""
 
     def __init__(
         self,
@@ -51,6 +51,7 @@ class Serving:
         source: str = "--demo",
         files: int | None = None,
         verb: tuple[str, ...] = ("serve",),
+        run: tuple[str, ...] = (),
     ) -> None:
         self._err = folder / "err"
         self._folder = folder
@@ -66,7 +67,7 @@ class Serving:
         limit = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
         with self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [*limit, sys.executable, "-m", "gpulse", *verb, *([source] if source else []), *place, *options],
+                [*run, *limit, sys.executable, "-m", "gpulse", *verb, *([source] if source else []), *place, *options],
                 env=environ or plain_environment(folder),
                 stdout=subprocess.PIPE,
                 stderr=err,
