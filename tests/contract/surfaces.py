@@ -54,7 +54,8 @@ from gpulse.surfaces.mcp import Tools
 from gpulse.surfaces.top.app import paint
 from gpulse.surfaces.top.history import History
 from gpulse.surfaces.top.state import ScreenSettings, State
-from gpulse.surfaces.web.server import ServerSettings, make_app
+from gpulse.surfaces.web.gate import ServerSettings
+from gpulse.surfaces.web.server import make_app
 from tests.unit.surfaces.exporter.collector import Collector, decoded
 from tests.unit.surfaces.exporter.pages import parsed, values
 from tests.unit.surfaces.web.asking import TOKEN, ask

@@ -144,7 +144,7 @@ class JupyterServer:
         request = urllib.request.Request(
             f"{self.address}{path}",
             None if plain is None else json.dumps(plain).encode(),
-            {"Authorization": f"token {token}"} if token else {},
+            ({"Authorization": f"token {token}"} if token else {}) | {"Content-Type": "application/json"},
             method=method,
         )
         with urllib.request.urlopen(request, timeout=20) as answer:

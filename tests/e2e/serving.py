@@ -33,7 +33,7 @@ def plain_environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 class Serving:
-    """The server; its token is read from what it prints, or from the file it names."""
+    """The server; its token is read from what it prints, or from the file it names. `run` is a program that starts it."""
 
     def __init__(
         self,
@@ -43,6 +43,7 @@ class Serving:
         source: str = "--demo",
         files: int | None = None,
         verb: tuple[str, ...] = ("serve",),
+        run: tuple[str, ...] = (),
     ) -> None:
         self._err = folder / "err"
         self._folder = folder
@@ -58,7 +59,7 @@ class Serving:
         limit = [] if files is None else ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"]
         with self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [*limit, sys.executable, "-m", "gpulse", *verb, *([source] if source else []), *place, *options],
+                [*run, *limit, sys.executable, "-m", "gpulse", *verb, *([source] if source else []), *place, *options],
                 env=environ or plain_environment(folder),
                 stdout=subprocess.PIPE,
                 stderr=err,
@@ -122,12 +123,14 @@ class Serving:
         finally:
             connection.close()
 
-    def post(self, target: str, plain: object, known: bool = True) -> tuple[int, dict[str, str], bytes]:
-        """Send JSON, and return status, headers and body."""
+    def post(self, target: str, plain: object, known: bool = True, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        """Send JSON, and return status, headers and body; `_` in the name of a header is a dash."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             shown = {"Authorization": f"Bearer {self.token}"} if known else {}
-            connection.request("POST", target, json.dumps(plain), shown)
+            sent = shown | {"Content-Type": "application/json"}
+            sent |= {key.replace("_", "-").title(): value for key, value in headers.items()}
+            connection.request("POST", target, json.dumps(plain), sent)
             answer = connection.getresponse()
             return answer.status, {key.lower(): value for key, value in answer.getheaders()}, answer.read()
         finally:

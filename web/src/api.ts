@@ -133,9 +133,15 @@ export function serverApi(root = "api/", transport = OWN): Api {
     monitors: async () => (await ask<{ monitors: Monitor[] }>(`${root}monitors`)).monitors,
     runs: () => ask(`${root}runs`),
     run: (id) => ask(`${root}run?${typeof id === "number" ? `pid=${id}` : new URLSearchParams({ run: id })}`),
-    decide: (what) => asked(transport, `${root}alerts`, undefined, { method: "POST", body: JSON.stringify(what) }),
-    trace: (pid) => asked(transport, `${root}trace`, undefined, { method: "POST", body: JSON.stringify({ pid }) }),
+    decide: (what) => asked(transport, `${root}alerts`, undefined, posted(what)),
+    trace: (pid) => asked(transport, `${root}trace`, undefined, posted({ pid })),
   };
+}
+
+/** Return a request that changes something: servers take it only as JSON. */
+export function posted(what: unknown): RequestInit {
+  const headers = { Accept: "application/json", "Content-Type": "application/json" };
+  return { method: "POST", headers, body: JSON.stringify(what) };
 }
 
 /** Ask the page's own server for an answer of any kind. */

@@ -77,11 +77,12 @@ def share_heaps() -> None:
 def server_settings(arguments: Arguments, place: Place, token: str | None) -> Any:
     """Return who may reach the server, and how."""
     from ..surfaces.web.access import Hosts
-    from ..surfaces.web.server import ServerSettings
+    from ..surfaces.web.gate import ServerSettings
 
     return ServerSettings(
         token,
         None if place.unix else Hosts(place.names, addresses=not place.private),
+        server=f"{os.uname().nodename} {place.address}",
         base_path=arguments.base_path,
         open_metrics=place.private,
         access_log=arguments.access_log,

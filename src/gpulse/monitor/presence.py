@@ -11,7 +11,7 @@ import os
 import stat
 
 from ..present.text import clean
-from ..sources.files import link, names, read_bytes
+from ..sources.files import effective_capabilities, link, names, read_bytes
 from ..sources.processes import parse_stat
 from ..store.lines import open_foreign, remove, replaced
 from ..value import Value
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..sinks.base import PhaseProgress
     from .ledger import Ledger
 
+_CAP_DAC_READ_SEARCH = 2
 # seconds between two states: with the time until the next chance, what is known of a killed program is at most 1 s old
 _OFTEN = 0.75
 _ENDING = ".json"
@@ -192,16 +193,21 @@ def private_folder(environ: Mapping[str, str]) -> str:
 
 
 def _folders(environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield the folders that can be trusted: those of this user, and for root those of everybody."""
+    """Yield the folders that can be trusted: those of this user, and those of everybody for who may read them all."""
     own = presence_folders(environ)
     places: Iterable[str] = own
-    if os.geteuid() == 0:
+    if everybody := _reads_everything():
         others = [f"/run/user/{user}/gpulse" for user in names("/run/user")]
         others += [f"/tmp/{name}" for name in names("/tmp") if name.startswith("gpulse-") and name[7:].isdecimal()]
         places = dict.fromkeys((*own, *others))
     for folder in places:
-        if (owner := _owner(folder)) is not None and os.geteuid() in (0, owner):
+        if (owner := _owner(folder)) is not None and (everybody or os.geteuid() == owner):
             yield folder
+
+
+def _reads_everything() -> bool:
+    """Return whether this process may read the files of all users: root's, and a service with the capability CAP_DAC_READ_SEARCH."""
+    return os.geteuid() == 0 or bool(effective_capabilities() >> _CAP_DAC_READ_SEARCH & 1)
 
 
 def _owner(folder: str) -> int | None:

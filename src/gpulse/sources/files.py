@@ -84,6 +84,14 @@ def names(path: str) -> list[str]:
         return []
 
 
+def effective_capabilities(root: str = "") -> int:
+    """Return the capabilities of this process as bits, which its threads may use; 0 if they are unknown."""
+    for line in (read_text(f"{root}/proc/self/status") or "").splitlines():
+        if line.startswith("CapEff:") and (digits := line[7:].strip()) and not digits.strip("0123456789abcdef"):
+            return int(digits, 16)
+    return 0
+
+
 def read_environ(path: str) -> dict[str, str]:
     """Return the variables in the `environ` file of a process; empty if it cannot be read."""
     text = (read_bytes(path, 1 << 18) or b"").decode("utf-8", "replace")

@@ -71,6 +71,11 @@ def path_to_read(path: str | None = None) -> str:
 def _check_access(path: str) -> None:
     try:
         status = os.stat(path)
+    except PermissionError:  # in a folder that others may not enter: that of a service with a user of its own
+        raise HistoryError(
+            f"{path} may be read only by root;",
+            "run this with sudo, or let a group read it: history_group in [privacy].",
+        ) from None
     except OSError:
         return  # not there; opening it reports that
     if os.access(path, os.R_OK):
@@ -125,21 +130,26 @@ def readers_group(environ: Mapping[str, str] = os.environ) -> int | None:
 
     Raises HistoryError for a group that does not exist: a history that the wrong people can read is worse than none.
     """
+    if (name := history_group(environ)) is None:
+        return None
+    import grp
+
+    try:
+        return grp.getgrnam(name).gr_gid
+    except (KeyError, ValueError):
+        message = f"privacy.history_group of {machine_path(environ)}: there is no group {name!r};"
+        raise HistoryError(message, f"run groupadd {name}, or name another.") from None
+
+
+def history_group(environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the name of that group as the settings have it; None if they name none."""
     if not os.path.exists(machine_path(environ)):
         return None
     from .config import read_machine_config
 
     table = read_machine_config(environ).get("privacy", {})
     name = table.get("history_group") if isinstance(table, dict) else None
-    if name is None:
-        return None
-    import grp
-
-    try:
-        return grp.getgrnam(str(name)).gr_gid
-    except (KeyError, ValueError):
-        message = f"privacy.history_group of {machine_path(environ)}: there is no group {str(name)!r};"
-        raise HistoryError(message, f"run groupadd {name}, or name another.") from None
+    return None if name is None else str(name)
 
 
 def let_group_read(path: str, mode: int) -> None:
@@ -273,15 +283,10 @@ def machine_path(environ: Mapping[str, str]) -> str:
 
 def writable_by_others(path: str) -> str:
     """Return the file or folder through which somebody other than root could change a file; empty where nobody can."""
-    at = os.path.realpath(path)
-    while True:
-        found = os.stat(at)
-        sticky = os.path.isdir(at) and found.st_mode & 0o1000  # others cannot replace what is not theirs
-        if found.st_uid != 0 or (found.st_mode & 0o022 and not sticky):
-            return at
-        if at == "/":
-            return ""
-        at = os.path.dirname(at)
+    from .trust import weak_point
+
+    found = weak_point(path)
+    return "" if found is None else found.path
 
 
 def read_secret(path: str, what: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.monitor import presence
 from gpulse.monitor.ledger import Ledger
 from gpulse.monitor.presence import PresenceFile, Teller, presence_folders, presence_of, presences
 
@@ -149,3 +150,14 @@ def test_a_teller_says_how_the_run_goes() -> None:
     assert (told["run"], told["phase"], told["step"]) == ("r1", "train", 104)
     assert told["step_p50"] <= told["step_p95"] <= told["step_max"]
     assert teller.due() is None
+
+
+@pytest.mark.parametrize(("user", "capabilities", "seen"), [(0, 0, True), (1000, 1 << 2, True), (1000, 1 << 19, False)])
+def test_the_monitors_of_everybody_are_for_root_and_a_service_that_may_read_all_files(
+    monkeypatch: pytest.MonkeyPatch, user: int, capabilities: int, seen: bool
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(presence, "effective_capabilities", lambda: capabilities)
+    monkeypatch.setattr(presence, "names", lambda folder: ["54321"] if folder == "/run/user" else [])
+    monkeypatch.setattr(presence, "_owner", lambda folder: 54_321 if "54321" in folder else user)
+    assert ("/run/user/54321/gpulse" in presence._folders({})) is seen

@@ -2,7 +2,7 @@
 
 import { ServerConnection } from "@jupyterlab/services";
 import type { Api, Transport } from "../api.ts";
-import { serverApi } from "../api.ts";
+import { posted, serverApi } from "../api.ts";
 import type { KernelCurves } from "./cells.ts";
 import type { KernelTable } from "./kernels.ts";
 import type { CellSpan } from "./runs.ts";
@@ -54,7 +54,7 @@ export class Connection {
 
   /** Tell the server what was seen of a kernel's cells. */
   async tellCells(kernel: string, cells: CellSpan[]): Promise<void> {
-    await this.asked("cells", { method: "POST", body: JSON.stringify({ kernel, cells }) });
+    await this.asked("cells", posted({ kernel, cells }));
   }
 
   private async asked(path: string, init: RequestInit = {}): Promise<Response> {

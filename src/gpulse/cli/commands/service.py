@@ -12,7 +12,7 @@ ACTIONS = ("show", "install", "uninstall")
 
 def run(arguments: Arguments) -> int:
     """Show the unit, write and start it, or stop and remove it."""
-    from ...surfaces.fleet.deploy import uninstall, unit_path, unit_text
+    from ...surfaces.fleet.service import uninstall, unit_path, unit_text
 
     action = checked_action("service", arguments.action or "show", ACTIONS)
     path = unit_path(arguments.user)
@@ -27,9 +27,11 @@ def run(arguments: Arguments) -> int:
 
 def _install(path: str, text: str, arguments: Arguments) -> int:
     from ...plugins import need_extra
-    from ...surfaces.fleet.deploy import install
+    from ...surfaces.fleet.service import check_program, install
 
     need_extra("the service", "serve", "uvicorn", "starlette")
+    if not arguments.user:
+        check_program()
     sys.stdout.flush()
     if not arguments.yes and not _agreed(path):
         return 1

@@ -11,7 +11,7 @@ import os
 import struct
 
 from ...value import Value
-from ..files import names, read_text
+from ..files import effective_capabilities, names, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -260,11 +260,8 @@ def query_memory(card: Card, root: str = "") -> Memory | None:
 
 def may_see_usage(root: str = "") -> bool:
     """Return whether this process has CAP_PERFMON, or CAP_SYS_ADMIN which includes it."""
-    for line in (read_text(f"{root}/proc/self/status") or "").splitlines():
-        if line.startswith("CapEff:") and (digits := line[7:].strip()) and not digits.strip("0123456789abcdef"):
-            capabilities = int(digits, 16)
-            return bool(capabilities >> _CAP_PERFMON & 1 or capabilities >> _CAP_SYS_ADMIN & 1)
-    return False
+    capabilities = effective_capabilities(root)
+    return bool(capabilities >> _CAP_PERFMON & 1 or capabilities >> _CAP_SYS_ADMIN & 1)
 
 
 def parse_xe(answer: bytes, may_see: bool) -> Memory | None:

@@ -1,7 +1,7 @@
 """gpulse in JupyterLab and Notebook 7: a Jupyter server extension on top of gpulse.live, and the files of the lab extension.
 
 handlers (configuration, requests, the stream, worker threads), kernels (which notebook uses which GPU), cells (what
-its cells took over time).
+its cells took over time), own_pages (requests of other servers' pages are refused).
 May import: everything below surfaces, jupyter_server, tornado, traitlets, asyncio. Never here: another surface, or a call in the event
 loop that samples or reads a disk.
 """

@@ -32,6 +32,7 @@ from ...store.claims import user_name
 from ...store.config import config_path, read_config
 from .cells import KernelWatch
 from .kernels import Kernel
+from .own_pages import OwnPages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _permitted(answer: Callable[[Any, LiveMachine, str], Awaitable[bytes | None]
     return web.authenticated(authorized(handle))
 
 
-class QuestionHandler(APIHandler):  # type: ignore[misc]
+class QuestionHandler(OwnPages, APIHandler):  # type: ignore[misc]
     """The requests of `gpulse serve`'s API, with the same JSON."""
 
     auth_resource = RESOURCE
@@ -176,7 +177,7 @@ class CellsHandler(KernelsHandler):
         self.watch.tell(kernel, spans)
 
 
-class StreamHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
+class StreamHandler(OwnPages, WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
     """The stream of `gpulse serve` over a WebSocket: the same text, one message per sample."""
 
     auth_resource = RESOURCE

@@ -1,8 +1,9 @@
-"""Who can reach the server: its socket, the token, and the allowed host names."""
+"""Who can reach the server: its socket, the token, the session of a browser, and the allowed host names."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import hmac
 import os
 import re
@@ -11,6 +12,7 @@ import socket
 import stat
 
 from ...errors import GpulseError, UsageError
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,7 +109,6 @@ def _clear(path: str) -> None:
             )
 
 
-COOKIE = b"gpulse_token"
 _SHORTEST = 22  # characters: 128 bits in base64
 _SAFE = re.compile(r"[A-Za-z0-9._~-]+")  # needs no quoting in links and cookies
 
@@ -161,8 +162,29 @@ def is_token(given: bytes, token: str) -> bool:
     return hmac.compare_digest(given, token.encode())
 
 
-def carries(headers: Headers, token: str) -> bool:
-    """Return whether a request has the token, as a bearer or in the cookie."""
+class Session(Value):
+    """The cookie that lets a browser in: `name` and `value`."""
+
+    name: str
+    value: str
+
+    @classmethod
+    def derive(cls, token: str, server: str) -> Session:
+        """Return the session of a server, the same as long as its token is.
+
+        Browsers send a cookie to every port of the host. Whoever receives it there learns neither the token nor how to enter a server
+        elsewhere that has the same token. The name is different for each server, so that two on one host do not overwrite each other's.
+        """
+        name = hashlib.sha256(server.encode()).hexdigest()[:12]
+        return cls(f"gpulse_{name}", hmac.new(token.encode(), f"session of {server}".encode(), "sha256").hexdigest())
+
+    def header(self, path: str, secure: bool) -> str:
+        """Return the Set-Cookie header that keeps it in a browser, inaccessible to scripts and other sites."""
+        return f"{self.name}={self.value}; Path={path}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
+
+
+def carries(headers: Headers, token: str, session: Session) -> bool:
+    """Return whether a request has the token as a bearer, or the session as a cookie."""
     for name, value in headers:
         if name == b"authorization":
             scheme, _, given = value.partition(b" ")
@@ -171,14 +193,9 @@ def carries(headers: Headers, token: str) -> bool:
         elif name == b"cookie":
             for pair in value.split(b";"):
                 key, _, given = pair.strip().partition(b"=")
-                if key == COOKIE and is_token(given.strip(b'"'), token):
+                if key == session.name.encode() and is_token(given.strip(b'"'), session.value):
                     return True
     return False
-
-
-def cookie(token: str, path: str, secure: bool) -> str:
-    """Return the Set-Cookie header that keeps the token in a browser, inaccessible to scripts and other sites."""
-    return f"{COOKIE.decode()}={token}; Path={path}; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
 
 
 class Hosts:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...model.metric import Metric
 
-_ALWAYS = (400, 401, 405, 413)
+_ALWAYS = (400, 401, 403, 405, 413)
 _TYPES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"}, "number": {"type": "number"}, "integer": {"type": "integer"}, "flag": {"type": "boolean"},
     "object": {"type": "object"}, "array": {"type": "array"}, "bytes": {"type": "string", "contentEncoding": "base64"},
@@ -73,13 +73,10 @@ def document(
             "1970-01-01T00:00:00Z (schema Time), with up to three digits after the point. A missing value is null or absent, never 0.",
         },
         "servers": [{"url": ".."}],
-        "security": [{"bearer": []}, {"cookie": []}],
+        "security": [{"bearer": []}],
         "paths": paths | (_OTHERS if others is None else dict(others)),
         "components": {
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "gpulse_token"},
-            },
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
             "schemas": _SHAPES
             | ({} if others is None else _FLEET_SHAPES)
             | {"Gpu": _reading("gpu"), "Host": _reading("host"), "Process": _reading("process")},
@@ -106,7 +103,7 @@ def _asked(
 
 def _posted(summary: str, body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     """Return how something is decided with a POST request, for which a token is needed."""
-    asked = _asked(summary, "object", (*_ALWAYS, 403, 404, 422))
+    asked = _asked(summary, "object", (*_ALWAYS, 404, 415, 422))
     asked["responses"]["200"]["content"]["application/json"]["schema"] = answer
     return {"post": asked | {"requestBody": {"required": True, "content": {"application/json": {"schema": body}}}}}
 
@@ -211,9 +208,9 @@ _OTHERS = {
     "/api/stream": {"get": _asked("Samples as server-sent events: sample, processes, event, alert, alerts, problems, verdicts, runs, hole.",
                                   "text", (*_ALWAYS, 503), "text/event-stream")},
     "/metrics": {"get": _asked("Metrics for Prometheus; no token required if only this machine can connect.", "text", (*_ALWAYS, 503),
-                               "text/plain application/openmetrics-text")},
-    "/healthz": {"get": _asked("200 while the server is running.", "text", _ALWAYS, "text/plain")},
-    "/readyz": {"get": _asked("200 while samples are fresh.", "text", (*_ALWAYS, 503), "text/plain")},
+                               "text/plain application/openmetrics-text", security=[{}, {"bearer": []}])},
+    "/healthz": {"get": _asked("200 while the server is running.", "text", _ALWAYS, "text/plain", security=[])},
+    "/readyz": {"get": _asked("200 while samples are fresh.", "text", (*_ALWAYS, 503), "text/plain", security=[])},
 }  # fmt: skip
 _FLEET_OTHERS = {path: _OTHERS[path] for path in ("/healthz", "/readyz")} | {"/api/stream": {"get": _asked(
     "New values of all machines as server-sent events: fleet, problems, hole.", "text", (*_ALWAYS, 503), "text/event-stream")}}  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import io
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.cli.main import main
-from gpulse.surfaces.fleet.deploy import unit_text
+from gpulse.surfaces.fleet.service import unit_text
 
 
 @pytest.fixture
@@ -75,3 +76,28 @@ def test_systemd_accepts_the_unit(user: bool, tmp_path: Path, monkeypatch: pytes
     verify = ["systemd-analyze", "verify", "--man=no", str(tmp_path / "gpulse.service")]
     done = subprocess.run(verify, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def settings(monkeypatch: pytest.MonkeyPatch, path: Path, text: str) -> None:
+    path.write_text(text)
+    monkeypatch.setenv("GPULSE_MACHINE_CONFIG", str(path))
+    monkeypatch.setattr("gpulse.store.config.writable_by_others", lambda path: "")
+
+
+def test_the_service_of_the_machine_has_a_user_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings(monkeypatch, tmp_path / "machine.toml", "")
+    lines = unit_text(False, None).splitlines()
+    assert "DynamicUser=yes" in lines
+    assert not [line for line in lines if line.startswith(("User=", "Group="))]
+    assert "Environment=GPULSE_CONFIG=/etc/gpulse/config.toml" in lines
+    groups = [line.partition("=")[2].split() for line in lines if line.startswith("SupplementaryGroups=")]
+    known = {group.gr_name for group in grp.getgrall()}
+    assert groups == ([there] if (there := [name for name in ("video", "render") if name in known]) else [])
+
+
+def test_it_runs_as_root_where_a_group_may_read_its_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a user that systemd makes up are where only root can enter."""
+    settings(monkeypatch, tmp_path / "machine.toml", '[privacy]\nhistory_group = "daemon"\n')
+    lines = unit_text(False, None).splitlines()
+    assert "Group=daemon" in lines
+    assert not [line for line in lines if line.startswith(("DynamicUser=", "SupplementaryGroups="))]

@@ -12,7 +12,8 @@ from gpulse.live.hub import Hub
 from gpulse.model.catalog import Gpu, Host, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.surfaces.web.access import Hosts
-from gpulse.surfaces.web.server import ServerSettings, make_app
+from gpulse.surfaces.web.gate import Gate, ServerSettings
+from gpulse.surfaces.web.server import make_app
 
 TOKEN = "0123456789abcdefghijklmnop"
 START = 1_700_000_000.0
@@ -64,9 +65,11 @@ def ask(
     body: str = "",
     **headers: str,
 ) -> Answer:
-    """Ask once; `known` shows the token."""
+    """Ask once; `known` shows the token. What is sent is JSON, unless the headers name another type."""
     if known:
         headers.setdefault("authorization", f"Bearer {TOKEN}")
+    if method == "POST":
+        headers.setdefault("content-type", "application/json")
     started: dict[str, Any] = {}
     parts: list[bytes] = []
 
@@ -109,9 +112,7 @@ def hub_of(count: int = 1, **more: Any) -> Hub:
     return hub
 
 
-def app_of(
-    hub: Hub | None = None, *, past: Any = None, metrics: Any = None, **more: Any
-) -> Callable[..., Awaitable[None]]:
+def app_of(hub: Hub | None = None, *, past: Any = None, metrics: Any = None, **more: Any) -> Gate:
     """Return an app as it is on loopback, with a token."""
     settings = {"token": TOKEN, "hosts": Hosts(["localhost", "127.0.0.1", "::1", "box"]), **more}
     return make_app(hub or hub_of(), ServerSettings(**settings), past=past, metrics=metrics)

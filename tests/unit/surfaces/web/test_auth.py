@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpulse.errors import GpulseError
-from gpulse.surfaces.web.access import Hosts, carries, cookie, is_loopback, new_token, token_of
+from gpulse.surfaces.web.access import Hosts, Session, carries, is_loopback, new_token, token_of
 
 TOKEN = "j5RlHH5ALnUWZKGOf4ZoODhiWBlxWI5l"  # the same in every run: it is part of the names of tests
+SESSION = Session.derive(TOKEN, "box http://127.0.0.1:9440/")
+COOKIE = f"{SESSION.name}={SESSION.value}"
 
 
 def bearer(value: str) -> list[tuple[bytes, bytes]]:
@@ -66,14 +68,14 @@ def test_a_place_that_cannot_hold_a_token_is_said(tmp_path: Path, name: str) -> 
     [
         bearer(f"Bearer {TOKEN}"),
         bearer(f"bearer   {TOKEN} "),
-        [(b"cookie", f"gpulse_token={TOKEN}".encode())],
-        [(b"cookie", f'other=1; gpulse_token="{TOKEN}"'.encode())],
-        [(b"cookie", f"gpulse_token=old; gpulse_token={TOKEN}".encode())],
-        [(b"cookie", b"gpulse_token=old"), (b"cookie", f"gpulse_token={TOKEN}".encode())],
+        [(b"cookie", COOKIE.encode())],
+        [(b"cookie", f'other=1; {SESSION.name}="{SESSION.value}"'.encode())],
+        [(b"cookie", f"{SESSION.name}=old; {COOKIE}".encode())],
+        [(b"cookie", f"{SESSION.name}=old".encode()), (b"cookie", COOKIE.encode())],
     ],
 )
-def test_the_token_is_taken_from_header_and_cookie(headers: list[tuple[bytes, bytes]]) -> None:
-    assert carries(headers, TOKEN)
+def test_the_token_is_taken_from_the_header_and_the_session_from_the_cookie(headers: list[tuple[bytes, bytes]]) -> None:
+    assert carries(headers, TOKEN, SESSION)
 
 
 @pytest.mark.parametrize(
@@ -89,18 +91,21 @@ def test_the_token_is_taken_from_header_and_cookie(headers: list[tuple[bytes, by
         bearer(f"{TOKEN}"),
         bearer("Bearer tökén"),
         [(b"authorization", b"Bearer \xff\xfe")],
-        [(b"cookie", b"gpulse_token=")],
-        [(b"cookie", f"xgpulse_token={TOKEN}".encode())],
+        bearer(f"Bearer {SESSION.value}"),
+        [(b"cookie", f"{SESSION.name}=".encode())],
+        [(b"cookie", f"{SESSION.name}={TOKEN}".encode())],
+        [(b"cookie", f"x{COOKIE}".encode())],
+        [(b"cookie", f"gpulse_token={TOKEN}".encode())],
         [(b"x-token", TOKEN.encode())],
     ],
 )
 def test_anything_else_is_no_token(headers: list[tuple[bytes, bytes]]) -> None:
-    assert not carries(headers, TOKEN)
+    assert not carries(headers, TOKEN, SESSION)
 
 
 @given(st.binary(max_size=60))
 def test_no_bytes_break_the_comparison(value: bytes) -> None:
-    assert not carries([(b"authorization", value), (b"cookie", value)], TOKEN)
+    assert not carries([(b"authorization", value), (b"cookie", value)], TOKEN, SESSION)
 
 
 def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,13 +116,22 @@ def test_tokens_are_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -
         return False
 
     monkeypatch.setattr("gpulse.surfaces.web.access.hmac.compare_digest", never)
-    assert not carries(bearer(f"Bearer {TOKEN}"), TOKEN)
-    assert asked == [(TOKEN.encode(), TOKEN.encode())]
+    assert not carries([*bearer(f"Bearer {TOKEN}"), (b"cookie", COOKIE.encode())], TOKEN, SESSION)
+    assert asked == [(TOKEN.encode(), TOKEN.encode()), (SESSION.value.encode(), SESSION.value.encode())]
 
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites() -> None:
-    assert cookie("T", "/x/", False) == "gpulse_token=T; Path=/x/; HttpOnly; SameSite=Strict"
-    assert cookie("T", "/", True).endswith("; Secure")
+    assert SESSION.header("/x/", False) == f"{COOKIE}; Path=/x/; HttpOnly; SameSite=Strict"
+    assert SESSION.header("/", True).endswith("; Secure")
+
+
+def test_a_session_tells_no_token_and_opens_one_server_only() -> None:
+    assert TOKEN not in COOKIE
+    again, next_door = (Session.derive(TOKEN, f"box http://127.0.0.1:{port}/") for port in (9440, 9441))
+    assert again == SESSION  # a browser stays logged in when the server starts again
+    assert next_door.name != SESSION.name
+    assert next_door.value != SESSION.value
+    assert Session.derive(f"{TOKEN}x", "box http://127.0.0.1:9440/").value != SESSION.value
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.remote.fleet import Fleet
 from gpulse.remote.settings import Refused
 from gpulse.surfaces.web.access import Hosts
-from gpulse.surfaces.web.server import ServerSettings, make_fleet_app
+from gpulse.surfaces.web.gate import ServerSettings
+from gpulse.surfaces.web.server import make_fleet_app
 from tests.unit.surfaces.web.asking import START, TOKEN, Answer, ask
 
 HOSTILE = "gpu\x1b[2J<img src=x>"
