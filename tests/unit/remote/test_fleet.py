@@ -114,7 +114,7 @@ def test_many_connections_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_machine_whose_files_cannot_be_kept_does_not_end_the_others() -> None:
     """The first prints a file and, below it, another one."""
     files = "gpulse-sysfs\nsys/class/drm/card0/device:1\nsys/class/drm/card0/device/vendor:1\ngpulse-sysfs-end"
-    script = f"case $* in *good*) echo '{to_line(_SAMPLE)}' ;; *) echo '{files}' ;; esac; sleep 60"
+    script = f"case $* in *good*) echo '{to_line(_SAMPLE)}' ;; *) echo '{files}' ;; esac; exec sleep 60"
     with Fleet([SshFeed(["bad", "good"], 5.0, program=("sh", "-c", script, "sh"))], 5.0) as fleet:
         fleet.wait(20.0)
         bad, good = fleet.read().hosts
