@@ -120,7 +120,7 @@ class TestChoosing:
             choose_gpus(_machine(), [_UUIDS[2].replace("3333", "3334")], {})
 
     def test_a_machine_without_gpus_says_so(self) -> None:
-        with pytest.raises(UnknownGpu, match="has none"):
+        with pytest.raises(UnknownGpu, match="has no GPU"):
             choose_gpus([], ["0"], {})
 
     @pytest.mark.parametrize(
