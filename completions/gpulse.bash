@@ -75,6 +75,7 @@ _gpulse() {
     --url) COMPREPLY=(); return;;
     --prometheus) COMPREPLY=(); return;;
     --token-file) COMPREPLY=(); return;;
+    --prometheus-token-file) COMPREPLY=(); return;;
     --free) COMPREPLY=(); return;;
     --free-memory) COMPREPLY=(); return;;
     --why) COMPREPLY=(); return;;
@@ -115,7 +116,7 @@ _gpulse() {
     usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --mail --price --gpu-price --carbon --demo --help -h" -- "$word"));;
     alerts) COMPREPLY=($(compgen -W "--gpu --user --all --for --reason --end --history --json --source --demo --help -h list test silence ack" -- "$word"));;
     reclaim) COMPREPLY=($(compgen -W "--dry-run --act --history --json --source --demo --help -h" -- "$word"));;
-    fleet) COMPREPLY=($(compgen -W "--ssh --url --prometheus --token-file --file --by --free --free-memory --why --once -1 --watch -w --interval --timeout --force --json --listen --page-token-file --no-auth --allow-host --base-path --cert --key --access-log --price --gpu-price --carbon --color --theme --demo --help -h" -- "$word"));;
+    fleet) COMPREPLY=($(compgen -W "--ssh --url --prometheus --token-file --prometheus-token-file --file --by --free --free-memory --why --once -1 --watch -w --interval --timeout --force --json --listen --page-token-file --no-auth --allow-host --base-path --cert --key --access-log --price --gpu-price --carbon --color --theme --demo --help -h" -- "$word"));;
     serve) COMPREPLY=($(compgen -W "--bind --port --unix-socket --token-file --no-auth --allow-host --base-path --cert --key --interval -n --no-commands --history --no-history --metrics --processes-metrics --owner-labels --series-limit --dcgm-names --smi-names --otlp --remote-write --access-log --gpu --id -i --source --demo --help -h" -- "$word"));;
     service) COMPREPLY=($(compgen -W "--user --listen --yes --demo --help -h show install uninstall" -- "$word"));;
     mcp) COMPREPLY=($(compgen -W "--file --source --demo --help -h" -- "$word"));;

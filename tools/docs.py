@@ -134,6 +134,9 @@ def _metric_row(metric: Metric, sources: str) -> str:
     return f"| `{metric.key}` | {metric.unit.symbol} | {often} | {metric.window} | {sources} | {metric.help} | {smi} | {dcgm} |"
 
 
+LISTS = "An option that takes a list can be repeated or separated by commas; all its values count. Of other options, the last value counts."
+
+
 def cli_page() -> str:
     """Return docs/cli.md."""
     out = [
@@ -141,6 +144,7 @@ def cli_page() -> str:
         "# Command line",
         "",
         "`gpulse [VERB] [options]`. Without a verb, gpulse runs `status`. Options of `status` may come before the verb.",
+        LISTS,
         "",
     ]
     for name in VERBS:
@@ -393,6 +397,7 @@ def man_page() -> str:
     out += [
         ".SH DESCRIPTION",
         "Without a verb, gpulse shows every GPU, as gpulse status does. Options of status may come before the verb.",
+        LISTS,
         ".SH VERBS",
     ]
     for name in VERBS:

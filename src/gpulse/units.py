@@ -1,8 +1,12 @@
-"""Units: one stored unit per kind, and formatting and parsing of sizes and durations."""
+"""Units: one stored unit per kind, and formatting and parsing of sizes, durations and lists of numbers."""
 
 from __future__ import annotations
 
 from .errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 
 class Unit:
@@ -115,3 +119,20 @@ def _parse(text: str, words: dict[str, int] | dict[str, float], what: str, how: 
     if scale is None or not 0 <= number < 1e300:
         raise UsageError(f"{text!r} is not a {what};", f"{how}.")
     return number * scale
+
+
+def ranges(labels: Iterable[str]) -> str:
+    """Return labels with a dash for three or more numbers in a row: 0-3, 7."""
+    parts: list[list[str]] = []
+    for label in labels:
+        before = parts[-1][-1] if parts else ""
+        if label.isdecimal() and before.isdecimal() and int(label) == int(before) + 1:
+            parts[-1].append(label)
+        else:
+            parts.append([label])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(part) for part in parts)
+
+
+def gpus_text(labels: Sequence[str]) -> str:
+    """Return which GPUs: GPU 0, GPUs 0-3, GPU 0 MIG 1 for the label 0:1."""
+    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels).replace(':', ' MIG ') or '?'}"

@@ -47,7 +47,7 @@ def env(tmp_path: Path) -> dict[str, str]:
         ("--demo -c utilisation", "unknown metric 'utilisation' (did you mean 'utilization'?)"),
         ("--demo -c utilization,", ""),
         ("-c", "expected one argument"),
-        ("--demo --gpu 99", "this machine has 0, 1, 2, 3, 4, 5, 6, 7."),
+        ("--demo --gpu 99", "unknown GPU '99'; this machine has GPUs 0-7."),
         ("--demo --gpu 0-9", "unknown GPU '0-9'"),
         ("--demo --gpu 0-", "unknown GPU '0-'"),
         ("--demo --gpu GPU-nope", "unknown GPU 'GPU-nope'"),

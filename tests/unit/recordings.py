@@ -14,8 +14,8 @@ START = 1_700_000_000.0
 
 
 def frames(count: int) -> list[Snapshot]:
-    """Return snapshots a second apart, each with its number as utilization."""
-    gpus = [Gpu({"index": 0, "utilization": at, "memory_used": 30, "memory_total": 100}) for at in range(count)]
+    """Return snapshots a second apart, each with its number as utilization, up to 100, and as clock."""
+    gpus = [Gpu({"index": 0, "utilization": min(at, 100), "clock_sm": at}) for at in range(count)]
     return [Snapshot(START + at, (gpu,)) for at, gpu in enumerate(gpus)]
 
 
@@ -38,4 +38,4 @@ def write(path: Path, content: str | bytes, packed: bool = False) -> str:
 
 def numbers(snapshots: list[Snapshot]) -> list[float | None]:
     """Return the numbers of such snapshots."""
-    return [snapshot.gpus[0].utilization for snapshot in snapshots]
+    return [snapshot.gpus[0].clock_sm for snapshot in snapshots]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpulse.model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Host, Process, Server
 from gpulse.model.metric import GAPS, Flag, Metric, Number, Numbers, Text
+from gpulse.model.plausible import drop_implausible
 from gpulse.model.snapshot import Problem, Snapshot
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     _Parts = tuple[dict[str, Value], dict[str, Gap]]
 
-_FINITE = st.floats(-1e299, 1e299)  # beyond that the codec takes a number for none
+_FINITE = st.floats(-1e299, 1e299)
 _ANY_NUMBER = st.one_of(st.integers(-(2**64), 2**64), _FINITE)
 _ANY_TEXT = st.text(max_size=12)  # control characters, wide ones and lone surrogates among them
 TIMES = st.integers(0, 4_000_000_000_000_000).map(lambda micros: micros / 1_000_000)
@@ -31,8 +32,8 @@ _SINCE = st.none() | TIMES
 
 
 def _believable(metric: Metric) -> st.SearchStrategy[float | int]:
-    high = min(metric.high, 1e18)
-    return st.one_of(st.integers(int(metric.low), int(high)), st.floats(metric.low, high), st.just(metric.low))
+    low, high = metric.low, metric.high
+    return st.one_of(st.integers(int(low), int(high)), st.floats(low, high), st.just(low))
 
 
 @cache
@@ -58,6 +59,8 @@ def _parts(metrics: Mapping[str, Metric], believable: bool) -> st.SearchStrategy
         keys = draw(some)
         there = draw(numbers[len(keys)])
         values = {key: draw(_value(metrics[key], believable)) for key in keys[:there]}
+        if believable:
+            drop_implausible(values, {}, metrics)  # more memory in use than there is
         return values, {key: draw(_GAP) for key in keys[there:]}
 
     return parts()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..model.catalog import DOWN, slice_share
+from ..model.catalog import DOWN, Gpu, slice_share
 from ..model.fleet import FleetSnapshot, HostReport
+from ..model.plausible import plausible
 from ..model.process_filter import ProcessFilter
 from ..value import Value, fresh
 from .concerns import concerns, cost
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ..model.catalog import Gpu, Process
+    from ..model.catalog import Process
     from ..model.verdict import Concern
 
 _JUDGED = 25.0  # machines judged per second, at most: one costs 2 ms, so that 1,000 cost 5 % of a core
@@ -62,11 +63,15 @@ class Funnel:
 
 
 def sm_share(gpu: Gpu) -> float | None:
-    """Return the SM activity of a GPU in percent; of one with MIG instances, what they do by their slices."""
+    """Return the SM activity of a GPU in percent; of one with MIG instances, what they do by their slices.
+
+    None if the instances add up to more than a GPU: a machine may say anything about them.
+    """
     if gpu.sm_active is not None or not gpu.instances:
         return gpu.sm_active
     known = [part.sm_active * slice_share(dict(part.items())) for part in gpu.instances if part.sm_active is not None]
-    return sum(known) if known else None
+    total = plausible(Gpu.sm_active, sum(known)) if known else None
+    return total if isinstance(total, (int, float)) else None
 
 
 def is_allocated(gpu: Gpu) -> bool:

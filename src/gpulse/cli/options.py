@@ -20,6 +20,8 @@ class Option:
     words, too.
     The value of a `dashed` option may start with a dash. `name` is the attribute of Arguments that holds the value.
     A flag without a dash is a positional argument; with `rest` it takes all words from the first non-option on, unchanged.
+    A `many` argument takes all the words that are left; a `many` option takes a list, separated by commas, and may be repeated:
+    all its values count. Of any other option, the last value counts.
     """
 
     def __init__(
@@ -124,7 +126,7 @@ def checked_action(verb: str, action: str, actions: Sequence[str], remedy: str =
 SOURCES = tuple(name.removesuffix("FILE").removesuffix("DIR") for name in NAMES)
 COLORS = ("auto", "always", "never")
 
-GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, complete="gpus",
+GPU = Option("--gpu", "--id", "-i", name="gpu", value="LIST", parse=some_words, many=True, complete="gpus",
              help="GPUs to use: index, range (0-3), UUID prefix, PCI bus id, `visible` for CUDA_VISIBLE_DEVICES, `job` "
                   "for those of this Slurm job, or `all` (default: all; inside a Slurm job those of the job, except for "
                   "query and smi)")  # fmt: skip
@@ -203,6 +205,7 @@ class _CommandLine:
         self._arguments = arguments
         self._positional = [option for option in verb.options if option.positional]
         self._flags = {flag: option for option in verb.options if not option.positional for flag in option.flags}
+        self._lists: dict[str, str] = {}  # the values of each list so far, separated by commas
 
     def read(self, words: list[str]) -> None:
         """Read options and arguments in any order; after -- and in the command of `run` there are no options."""
@@ -243,10 +246,19 @@ class _CommandLine:
             raise self._wrong(f"{flag} takes no value")
         given: Any = True if not option.value else option.optional
         if equals or (option.value and words and self._is_value(option, words[0])):
-            given = _converted(option, value if equals else words.pop(0))
+            given = self._value(option, value if equals else words.pop(0))
         elif given is None:
             raise self._wrong(f"{'/'.join(option.flags)}: expected one argument")
         setattr(self._arguments, option.name, given)
+
+    def _value(self, option: Option, text: str) -> Any:
+        """Return the value of an option: of a list, all that were given so far."""
+        given = _converted(option, text)  # alone first, so that an error quotes only this one
+        if not option.many:
+            return given
+        before = self._lists.get(option.name)
+        self._lists[option.name] = text if before is None else f"{before},{text}"
+        return given if before is None else _converted(option, self._lists[option.name])
 
     def _is_value(self, option: Option, word: str) -> bool:
         """Return whether the word after an option is its value: an optional one from a list is, if it could not be an argument."""

@@ -251,7 +251,7 @@ def _details(names: Sequence[str]) -> tuple[str, ...]:
 def _receiver(settings: Mapping[str, Any]) -> Receiver:
     """Return where to send; raises GpulseError if an address, a file or a combination is wrong."""
     from ..remote.settings import Url
-    from ..store.place import read_secret
+    from ..store.secret_file import read_secret
     from ..surfaces.exporter.remote_write import Receiver
 
     Url(settings["url"])

@@ -9,7 +9,7 @@ import threading
 from ..errors import ConfigError
 from ..present.alerts import notice_lines, notice_title
 from ..present.text import clean
-from ..store.place import read_secret
+from ..store.secret_file import read_secret
 from .delivery import Delivery, Failed, run_program
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from ..analysis.alerts.settings import check_name, names, read
 from ..analysis.alerts.transition import GROUP_WAIT
 from ..errors import ConfigError
 from ..model.when import Hours
-from ..store.place import read_secret
+from ..store.secret_file import read_secret
 from .delivery import LIMIT, Bell, Command
 from .mail import Mail, Mailer, checked_address
 from .post import PAGERDUTY, SHAPES, Webhook

@@ -77,6 +77,8 @@ def _number(value: Value | None) -> float | None:
     return value if isinstance(value, (int, float)) else None
 
 
+_CPU = 100 * 2**20  # percent of a million cores
+_AGE = 1e11  # seconds; older than any process
 # The time that one value covers.
 PREVIOUS = "since the previous sample"
 READ = "since it was last read, about every 5 s"
@@ -94,11 +96,11 @@ class Process(Reading):
 
     __slots__ = ()
 
-    pid = Number("PID", "Process id in the driver's PID namespace.", kind="identity", group="identity", smi=("pid",), presets="users diagnosis")
+    pid = Number("PID", "Process id in the driver's PID namespace.", kind="identity", group="identity", smi=("pid",), presets="users diagnosis", high=2**32)
     name = Text("Name", "Short name of the program.", kind="identity", group="identity", smi=("process_name", "name"), presets="users diagnosis")
     command = Text("Command", "Full command line, with secrets masked.", kind="identity", group="identity")
     user = Text("User", "Owner of the process.", kind="identity", group="identity", presets="users")
-    parent = Number("Parent", "Process id of the process that started it.", kind="identity", group="identity", short="PPID", presets="diagnosis")
+    parent = Number("Parent", "Process id of the process that started it.", kind="identity", group="identity", short="PPID", presets="diagnosis", high=2**32)
     type = Text("Type", "How the process uses the GPU: C for compute, G for graphics, M for compute through MPS; several are joined by +.", kind="state", group="identity", presets="users diagnosis")
     container = Text("Container", "Short id of the container the process runs in.", kind="identity", group="owner", presets="diagnosis")
     pod = Text("Pod", "Kubernetes pod: its name if the environment contains it, otherwise its UID.", kind="identity", group="owner", presets="diagnosis")
@@ -109,23 +111,23 @@ class Process(Reading):
     partition = Text("Partition", "Slurm partition that the batch job runs in.", kind="identity", group="owner")
     memory_used = Number("GPU memory", "GPU memory held by the process.", unit=BYTES, group="memory", short="GPU MEM", smi=("used_gpu_memory", "used_memory"), high=2**60, presets="users diagnosis")
     sm_utilization = Number("SM share", "Share of time in which kernels of the process ran (AMD and Intel: of its graphics or compute engine).", unit=PERCENT, cost="slow", group="activity", short="SM", high=100, window=READ, presets="diagnosis")
-    sm_time = Number("SM time", "Time in which kernels of the process ran since sampling began.", unit=SECOND, kind="counter", cost="slow", group="activity", short="SM TIME", presets="diagnosis")
+    sm_time = Number("SM time", "Time in which kernels of the process ran since sampling began.", unit=SECOND, kind="counter", cost="slow", group="activity", short="SM TIME", presets="diagnosis", high=1e12)
     memory_utilization = Number("Memory share", "Share of time in which the process read or wrote GPU memory.", unit=PERCENT, cost="slow", group="activity", short="MEM-BW", high=100, window=READ)
     encoder_utilization = Number("Encoder share", "Share of the video encoders used by the process.", unit=PERCENT, cost="slow", group="activity", short="ENC", high=100, window=READ)
     decoder_utilization = Number("Decoder share", "Share of the video decoders used by the process.", unit=PERCENT, cost="slow", group="activity", short="DEC", high=100, window=READ)
-    cpu_percent = Number("CPU", "CPU usage of the process; 100 is one core.", unit=PERCENT, group="host", short="CPU", window=PREVIOUS, presets="diagnosis")
-    tree_cpu_percent = Number("CPU of the tree", "CPU usage of the process and all its descendants; 100 is one core.", unit=PERCENT, cost="slow", group="host", short="TREE CPU", window=READ, presets="diagnosis")
-    cpu_time = Number("CPU time", "CPU time that the process has used since it started.", unit=SECOND, kind="counter", group="host", short="CPU TIME")
-    tree_cpu_time = Number("CPU time of the tree", "CPU time that the process and all its descendants have used, ended ones included.", unit=SECOND, kind="counter", cost="slow", group="host", short="TREE CPU TIME", presets="diagnosis")
-    children = Number("Children", "Number of descendant processes, for example data-loading workers.", unit=COUNT, cost="slow", group="host", presets="diagnosis")
+    cpu_percent = Number("CPU", "CPU usage of the process; 100 is one core.", unit=PERCENT, group="host", short="CPU", window=PREVIOUS, presets="diagnosis", high=_CPU)
+    tree_cpu_percent = Number("CPU of the tree", "CPU usage of the process and all its descendants; 100 is one core.", unit=PERCENT, cost="slow", group="host", short="TREE CPU", window=READ, presets="diagnosis", high=_CPU)
+    cpu_time = Number("CPU time", "CPU time that the process has used since it started.", unit=SECOND, kind="counter", group="host", short="CPU TIME", high=1e12)
+    tree_cpu_time = Number("CPU time of the tree", "CPU time that the process and all its descendants have used, ended ones included.", unit=SECOND, kind="counter", cost="slow", group="host", short="TREE CPU TIME", presets="diagnosis", high=1e12)
+    children = Number("Children", "Number of descendant processes, for example data-loading workers.", unit=COUNT, cost="slow", group="host", presets="diagnosis", high=2**32)
     tree_memory = Number("Memory of the tree", "Sum of the resident host memory of the process and all its descendants; shared pages are counted several times.", unit=BYTES, cost="slow", group="host", short="TREE MEM", high=2**60)
     tree_read = Number("Read by the tree", "Data read from storage by the process and all its descendants; reads from the page cache do not count.", unit=BYTES_PER_SECOND, cost="slow", group="host", short="TREE READ", high=2**50, window=READ, presets="diagnosis")
     tree_write = Number("Written by the tree", "Data written to storage by the process and all its descendants.", unit=BYTES_PER_SECOND, cost="slow", group="host", short="TREE WRITE", high=2**50, window=READ, presets="diagnosis")
     thread_state = Text("Thread state", "What the main thread does: running, lock, sleep, disk, network, poll, pipe, driver, waiting (for something else) or stopped.", kind="state", group="host", short="STATE", presets="diagnosis")
-    workers_running = Number("Workers running", "Number of descendant processes that run or wait for a CPU.", unit=COUNT, cost="slow", group="host", short="RUNNING", presets="diagnosis")
-    workers_blocked = Number("Workers blocked", "Number of descendant processes that wait for storage.", unit=COUNT, cost="slow", group="host", short="BLOCKED", presets="diagnosis")
+    workers_running = Number("Workers running", "Number of descendant processes that run or wait for a CPU.", unit=COUNT, cost="slow", group="host", short="RUNNING", presets="diagnosis", high=2**32)
+    workers_blocked = Number("Workers blocked", "Number of descendant processes that wait for storage.", unit=COUNT, cost="slow", group="host", short="BLOCKED", presets="diagnosis", high=2**32)
     host_memory = Number("Host memory", "Resident host memory of the process.", unit=BYTES, group="host", short="HOST MEM", high=2**60)
-    running_time = Number("Running time", "Time since the process started.", unit=SECOND, group="host", short="TIME", presets="diagnosis")
+    running_time = Number("Running time", "Time since the process started.", unit=SECOND, group="host", short="TIME", presets="diagnosis", high=_AGE)
 
     def __repr__(self) -> str:
         from .codec import process_brief
@@ -141,13 +143,13 @@ class Server(Reading):
     server = Text("Server", "Kind of server: vllm, sglang, tgi, llama.cpp, ollama, triton, nim, or the name of a plug-in.", kind="identity", group="identity")
     model = Text("Model", "Name under which the model is served.", kind="identity", group="identity")
     endpoint = Text("Endpoint", "Address of the server; if another machine reports it, with the name of that machine.", kind="identity", group="identity")
-    pid = Number("PID", "Process that listens there; missing for an endpoint on another machine.", kind="identity", group="identity")
+    pid = Number("PID", "Process that listens there; missing for an endpoint on another machine.", kind="identity", group="identity", high=2**32)
     gpus = Words("GPUs", "UUIDs of the GPUs that the processes of the server hold.", kind="identity", group="identity")
     running = Number("Running requests", "Requests that are being computed.", unit=COUNT, group="queue", short="RUN", high=1e9)
     waiting = Number("Waiting requests", "Requests that wait for a place in the batch.", unit=COUNT, group="queue", short="WAIT", high=1e9)
     request_rate = Number("Request rate", "Finished requests per second.", unit=PER_SECOND, group="queue", short="REQ/s", high=1e9, window=PREVIOUS)
     error_rate = Number("Error rate", "Failed requests per second.", unit=PER_SECOND, group="queue", short="ERR/s", high=1e9, window=PREVIOUS)
-    idle_time = Number("Time without progress", "Time since a token or a request was last counted: idle if no request is running or waiting, stuck if one is.", unit=SECOND, group="queue", short="IDLE")
+    idle_time = Number("Time without progress", "Time since a token or a request was last counted: idle if no request is running or waiting, stuck if one is.", unit=SECOND, group="queue", short="IDLE", high=_AGE)
     prompt_rate = Number("Prompt tokens", "Prompt tokens processed per second.", unit=TOKENS_PER_SECOND, group="tokens", short="PROMPT", high=1e12, window=PREVIOUS)
     generation_rate = Number("Generated tokens", "Tokens generated per second.", unit=TOKENS_PER_SECOND, group="tokens", short="TOK/s", high=1e12, window=PREVIOUS)
     gpu_generation_rate = Number("Generated tokens per GPU", "Tokens generated per second, divided by the number of GPUs of the server.", unit=TOKENS_PER_SECOND, group="tokens", short="TOK/s/GPU", high=1e12, window=PREVIOUS)
@@ -180,11 +182,11 @@ class Host(Reading):
     __slots__ = ()
 
     name = Text("Host", "Name of the machine.", kind="identity", group="identity")
-    cpu_count = Number("CPUs", "Number of logical CPUs.", unit=COUNT, kind="identity", group="cpu")
+    cpu_count = Number("CPUs", "Number of logical CPUs.", unit=COUNT, kind="identity", group="cpu", high=2**20)
     cpu_percent = Number("CPU", "Utilization of all CPUs together.", unit=PERCENT, group="cpu", high=100, window=PREVIOUS, presets="curves")
     cpu_per_core = Numbers("CPU per core", "Utilization of each CPU.", unit=PERCENT, group="cpu", high=100, window=PREVIOUS)
     iowait = Number("I/O wait", "Share of CPU time spent idle while waiting for disks.", unit=PERCENT, group="cpu", high=100, window=PREVIOUS, presets="curves")
-    load = Numbers("Load", "Number of runnable processes, averaged over 1, 5 and 15 minutes.", group="cpu")
+    load = Numbers("Load", "Number of runnable processes, averaged over 1, 5 and 15 minutes.", group="cpu", high=2**32)
     memory_used = Number("Memory used", "Host memory that is not available to new programs.", unit=BYTES, group="memory", high=2**60, presets="curves", whole="memory_total")
     memory_total = Number("Memory total", "Total host memory.", unit=BYTES, group="memory", high=2**60)
     swap_used = Number("Swap used", "Swap space in use.", unit=BYTES, group="memory", high=2**60, whole="swap_total")
@@ -195,30 +197,30 @@ class Host(Reading):
     net_tx = Number("Network out", "Data sent on all interfaces except loopback.", unit=BYTES_PER_SECOND, group="io", high=2**50, window=PREVIOUS, presets="curves")
     port_names = Words("Ports", "InfiniBand, RoCE and Ethernet ports, as mlx5_0/1 or eth0; the other lists of ports have this order.", kind="state", group="links")
     port_states = Words("Port states", "State of each port: active, down or another word of the kernel's.", kind="state", group="links", presets="view")
-    port_speeds = Numbers("Port speeds", "Speed of each port in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", group="links", presets="view")
-    port_rx = Numbers("Port in", "Received on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS)
-    port_tx = Numbers("Port out", "Sent on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS)
+    port_speeds = Numbers("Port speeds", "Speed of each port in one direction; 0 for one that is down.", unit=BYTES_PER_SECOND, kind="state", group="links", presets="view", high=2**50)
+    port_rx = Numbers("Port in", "Received on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS, high=2**50)
+    port_tx = Numbers("Port out", "Sent on each port.", unit=BYTES_PER_SECOND, group="links", window=PREVIOUS, high=2**50)
     port_downs = Numbers("Port link losses", "Times each port has lost its link since it was set up; 0 for one that does not count them.", unit=COUNT, kind="counter", group="links")
     port_errors = Numbers("Port errors", "Errors of each port since it came up: symbol, receive and link errors, or dropped and damaged packets.", unit=COUNT, kind="counter", group="links", presets="view")
 
     # details: read only when named, for instance while the view of the host is open
-    context_switches = Number("Context switches", "Switches of a CPU from one thread to another.", unit=PER_SECOND, group="details", window=PREVIOUS, presets="view")
-    interrupts = Number("Interrupts", "Interrupts handled by all CPUs.", unit=PER_SECOND, group="details", window=PREVIOUS, presets="view")
-    processes_running = Number("Runnable threads", "Threads that run or wait for a CPU.", unit=COUNT, group="details", presets="view")
-    processes_blocked = Number("Blocked threads", "Threads that wait for disks.", unit=COUNT, group="details", presets="view")
+    context_switches = Number("Context switches", "Switches of a CPU from one thread to another.", unit=PER_SECOND, group="details", window=PREVIOUS, presets="view", high=1e12)
+    interrupts = Number("Interrupts", "Interrupts handled by all CPUs.", unit=PER_SECOND, group="details", window=PREVIOUS, presets="view", high=1e12)
+    processes_running = Number("Runnable threads", "Threads that run or wait for a CPU.", unit=COUNT, group="details", presets="view", high=2**32)
+    processes_blocked = Number("Blocked threads", "Threads that wait for disks.", unit=COUNT, group="details", presets="view", high=2**32)
     memory_cached = Number("Page cache", "Host memory that holds file contents and is freed when programs need it.", unit=BYTES, group="details", high=2**60, presets="view")
     swap_in = Number("Swap in", "Memory read back from swap space; more than a little means that memory is too small.", unit=BYTES_PER_SECOND, group="details", high=2**50, window=PREVIOUS, presets="view")
     swap_out = Number("Swap out", "Memory written to swap space.", unit=BYTES_PER_SECOND, group="details", high=2**50, window=PREVIOUS, presets="view")
-    major_faults = Number("Major page faults", "Memory accesses that had to wait for a disk.", unit=PER_SECOND, group="details", window=PREVIOUS, presets="view")
+    major_faults = Number("Major page faults", "Memory accesses that had to wait for a disk.", unit=PER_SECOND, group="details", window=PREVIOUS, presets="view", high=1e12)
     disk_names = Words("Disks", "Whole disks, as nvme0n1; the other lists of disks have this order.", kind="state", group="details", presets="view")
-    disk_reads = Numbers("Disk reads", "Read from each disk.", unit=BYTES_PER_SECOND, group="details", window=PREVIOUS, presets="view")
-    disk_writes = Numbers("Disk writes", "Written to each disk.", unit=BYTES_PER_SECOND, group="details", window=PREVIOUS, presets="view")
+    disk_reads = Numbers("Disk reads", "Read from each disk.", unit=BYTES_PER_SECOND, group="details", window=PREVIOUS, presets="view", high=2**50)
+    disk_writes = Numbers("Disk writes", "Written to each disk.", unit=BYTES_PER_SECOND, group="details", window=PREVIOUS, presets="view", high=2**50)
     disk_busy = Numbers("Disk busy", "Share of time in which each disk had requests in flight.", unit=PERCENT, group="details", window=PREVIOUS, presets="view")
-    top_pids = Numbers("Top processes", "Process ids of the processes that use most CPU or memory; the other lists of top processes have this order.", kind="state", group="details", presets="view")
+    top_pids = Numbers("Top processes", "Process ids of the processes that use most CPU or memory; the other lists of top processes have this order.", kind="state", group="details", presets="view", high=2**32)
     top_users = Words("Users of top processes", "Owner of each top process.", kind="state", group="details", presets="view")
     top_commands = Words("Commands of top processes", "Command line of each top process, with secrets masked.", kind="state", group="details", presets="view")
-    top_cpu = Numbers("CPU of top processes", "CPU usage of each top process; 100 is one core.", unit=PERCENT, group="details", window="since it was last read, about every 2 s", presets="view")
-    top_memory = Numbers("Memory of top processes", "Resident host memory of each top process.", unit=BYTES, group="details", presets="view")
+    top_cpu = Numbers("CPU of top processes", "CPU usage of each top process; 100 is one core.", unit=PERCENT, group="details", window="since it was last read, about every 2 s", presets="view", high=_CPU)
+    top_memory = Numbers("Memory of top processes", "Resident host memory of each top process.", unit=BYTES, group="details", presets="view", high=2**60)
     top_roles = Words("Roles of top processes", "Whether each top process uses a GPU (gpu), descends from one that does (worker), or neither (other).", kind="state", group="details", presets="view")
 
     def __repr__(self) -> str:
@@ -241,7 +243,7 @@ class Gpu(Reading):
     instances: tuple[Gpu, ...]
 
     # identity
-    index = Number("Index", "Position in the driver's order, which is not the CUDA ordinal.", kind="identity", group="identity", short="GPU", smi=("index",))
+    index = Number("Index", "Position in the driver's order, which is not the CUDA ordinal.", kind="identity", group="identity", short="GPU", smi=("index",), high=2**16)
     uuid = Text("UUID", "Unique id that stays the same across reboots and renumbering.", kind="identity", group="identity", smi=("uuid", "gpu_uuid"))
     name = Text("Name", "Product name.", kind="identity", group="identity", smi=("name", "gpu_name"))
     vendor = Text("Vendor", "Vendor of the GPU: nvidia, amd or intel.", kind="identity", group="identity")
@@ -250,9 +252,9 @@ class Gpu(Reading):
     serial = Text("Serial number", "Serial number of the board; GPUs on one board share it.", kind="identity", group="identity", short="SERIAL", smi=("serial", "gpu_serial"))
     vbios = Text("VBIOS", "Firmware version of the board.", kind="identity", group="identity", smi=("vbios_version",))
     driver_version = Text("Driver", "Version of the kernel driver.", kind="identity", group="identity", smi=("driver_version",))
-    gpu_instance = Number("GPU instance", "MIG GPU instance id.", kind="identity", group="identity", short="GI")
-    ordinal = Number("Ordinal", "Number by which ROCm or Level Zero select it; CUDA's numbers depend on CUDA_DEVICE_ORDER.", kind="identity", group="identity", short="ORD")
-    compute_instance = Number("Compute instance", "MIG compute instance id.", kind="identity", group="identity", short="CI")
+    gpu_instance = Number("GPU instance", "MIG GPU instance id.", kind="identity", group="identity", short="GI", high=2**16)
+    ordinal = Number("Ordinal", "Number by which ROCm or Level Zero select it; CUDA's numbers depend on CUDA_DEVICE_ORDER.", kind="identity", group="identity", short="ORD", high=2**16)
+    compute_instance = Number("Compute instance", "MIG compute instance id.", kind="identity", group="identity", short="CI", high=2**16)
 
     # utilization
     utilization = Number("Utilization", "Share of time in which at least one kernel or copy was running; does not tell how much of the chip was used.", unit=PERCENT, group="utilization", short="UTIL", smi=("utilization.gpu",), dcgm="DCGM_FI_DEV_GPU_UTIL", otel="hw.gpu.utilization", high=100, window=DRIVER, presets="summary glance curves training diagnosis")

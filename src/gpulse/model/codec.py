@@ -2,7 +2,8 @@
 
 The texts of `repr()` are here, too: one line, safe to print whatever a process or a board is called.
 
-Reading is tolerant: unknown keys are ignored, and a value of the wrong type becomes a gap.
+Reading is tolerant: unknown keys are ignored, and a value of the wrong type or out of range becomes a gap. Who wrote a recording, or
+what another machine answers, is not trusted: lists are cut, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..errors import RecordingError
 from ..units import size_text
 from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, Gpu, Host, Process, Server
 from .metric import GAPS, Flag, Number, Numbers, Reading, Text, Words
+from .plausible import drop_implausible
 from .snapshot import Problem, Snapshot
 
 TYPE_CHECKING = False
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from .metric import Gap, Metric, Value
 
 SCHEMA = 1
+_MOST_OBJECTS = 4096  # GPUs of a machine, processes of a GPU, problems; the rest of a longer list is left out
 STATES: tuple[State, ...] = ("ok", "lost", "timeout", "asleep")
 
 
@@ -157,40 +160,13 @@ def _moment(plain: Any) -> float | None:
 
 
 def _values(plain: Mapping[str, Any], metrics: Mapping[str, Metric]) -> tuple[dict[str, Value], dict[str, Gap]]:
-    values: dict[str, Value] = {}
+    values = {key: entry for key, entry in plain.items() if key in metrics}
     gaps: dict[str, Gap] = {}
+    drop_implausible(values, gaps, metrics)
     stated = _mapping(plain.get("gaps"))
-    for key, entry in plain.items():
-        metric = metrics.get(key)
-        if metric is None:
-            continue
-        value = _value(metric, entry)
-        if value is None:
-            gaps[key] = "failed"
-        else:
-            values[key] = value
     # the list of processes is not a metric, but may be missing like one
     told = {key: gap for key, gap in stated.items() if gap in GAPS and (key in metrics or key == "processes")}
     return values, {**gaps, **{key: gap for key, gap in told.items() if key not in values}}
-
-
-def _value(metric: Metric, plain: Any) -> Value | None:
-    """Return the plain value if it has the metric's type, else None."""
-    if isinstance(metric, Number):
-        return plain if _is_number(plain) else None
-    if isinstance(metric, Text):
-        return plain if isinstance(plain, str) else None
-    if isinstance(metric, Flag):
-        return plain if isinstance(plain, bool) else None
-    if isinstance(metric, Words) and isinstance(plain, list):
-        return tuple(word for word in plain if isinstance(word, str))
-    if isinstance(metric, Numbers) and isinstance(plain, list):
-        return tuple(number for number in plain if _is_number(number))
-    return None
-
-
-def _is_number(plain: Any) -> bool:
-    return isinstance(plain, (int, float)) and not isinstance(plain, bool) and -1e300 < plain < 1e300
 
 
 def _mapping(plain: Any) -> Mapping[str, Any]:
@@ -198,7 +174,7 @@ def _mapping(plain: Any) -> Mapping[str, Any]:
 
 
 def _objects(plain: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in plain if isinstance(entry, dict)] if isinstance(plain, list) else []
+    return [entry for entry in plain[:_MOST_OBJECTS] if isinstance(entry, dict)] if isinstance(plain, list) else []
 
 
 _TYPES: dict[type[Metric], dict[str, Any]] = {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Cost: TypeAlias = Literal["static", "fast", "slow"]
     Value: TypeAlias = float | int | str | bool | tuple[float, ...] | tuple[str, ...]
 
+MOST = 1e18  # no metric exceeds this: sums over a year stay finite
 GAPS: tuple[Gap, ...] = ("unsupported", "denied", "failed", "lost", "timeout", "asleep", "skipped", "pending")
 
 
@@ -27,7 +28,7 @@ class Metric:
 
     `kind`: a gauge varies, a counter only grows, a state is a word, an identity never changes.
     `cost`: static values are read once, fast ones with every sample, slow ones every few seconds.
-    `low` and `high` are the plausible range: a value outside is dropped. `warn` and `critical` set its color.
+    `low` and `high` are the plausible range: a value outside is dropped (model/plausible.py). `warn` and `critical` set its color.
     `window` is the time that one value of a rate, share or mean covers; empty for what is read at one moment.
     `whole` is the key of what it is a part of, `limit` that of what bounds it: charts end at the one and mark the other.
     `smi`, `dcgm` and `otel` are the names other tools use; the first of `smi` is nvidia-smi's current name.
@@ -53,7 +54,7 @@ class Metric:
         dcgm: str = "",
         otel: str = "",
         low: float = 0.0,
-        high: float = 1e300,
+        high: float = MOST,
         warn: float | None = None,
         critical: float | None = None,
         window: str = "",
@@ -73,7 +74,7 @@ class Metric:
         self.dcgm = dcgm
         self.otel = otel
         self.low = low
-        self.high = high
+        self.high = min(high, MOST)
         self.warn = warn
         self.critical = critical
         self.window = window

@@ -7,6 +7,7 @@ driver 580, tested on an H200; they are stricter than CUDA's documentation.
 from __future__ import annotations
 
 from ..errors import UnknownGpu, UnknownMetric
+from ..units import gpus_text
 from ..value import Value
 from .catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS
 
@@ -145,7 +146,7 @@ def _instance_named(gpus: Sequence[Gpu], word: str) -> tuple[int, str]:
         return exact[0]
     if exact:
         raise UnknownGpu(f"{word!r} matches {len(exact)} MIG instances;", "give more of the UUID.")
-    have = ", ".join(uuid for _, uuid in parts) or "none"
+    have = ", ".join(uuid for _, uuid in parts) or "no MIG instance"
     raise UnknownGpu(
         f"unknown MIG instance {word!r}{did_you_mean(word, [uuid for _, uuid in parts])}", f"this machine has {have}."
     )
@@ -162,9 +163,10 @@ def _positions(gpus: Sequence[Gpu], word: str) -> list[int]:
         if len(found) == 1:
             return found
         raise UnknownGpu(f"{word!r} matches {len(found)} GPUs;", "give more of the UUID.")
-    have = ", ".join(f"{gpu.index:.0f}" for gpu in gpus if gpu.index is not None)
+    numbers = [f"{gpu.index:.0f}" for gpu in gpus if gpu.index is not None]
+    have = f"{gpus_text(numbers)}{' only' if len(numbers) == 1 else ''}" if numbers else "no GPU"
     hint = did_you_mean(word, [str(gpu.uuid) for gpu in gpus] + [str(gpu.pci_bus_id) for gpu in gpus])
-    raise UnknownGpu(f"unknown GPU {word!r}{hint}", f"this machine has {have or 'none'}.")
+    raise UnknownGpu(f"unknown GPU {word!r}{hint}", f"this machine has {have}.")
 
 
 def is_called(gpu: Gpu, word: str, least: int = 1) -> bool:

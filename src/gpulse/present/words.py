@@ -9,6 +9,8 @@ from ..analysis.readings import below_maximum, in_use
 from ..model.catalog import Gpu
 from ..model.condition import CONDITIONS, of_event, xid_of
 from ..units import count_text, duration_text, size_text
+from ..units import gpus_text as gpus_text
+from ..units import ranges as ranges
 from .cells import MISSING, severity, severity_style, throttle_text, when_text
 from .text import clean, fit_name, width
 
@@ -58,23 +60,6 @@ _NARROW = {one.title: one.narrow for one in CONDITIONS.values()} | {
 def label(gpu: Gpu) -> str:
     """Return the number a GPU is called by."""
     return "?" if gpu.index is None else f"{gpu.index:.0f}"
-
-
-def ranges(labels: Iterable[str]) -> str:
-    """Return labels with a dash for three or more numbers in a row: 0-3, 7."""
-    parts: list[list[str]] = []
-    for label in labels:
-        before = parts[-1][-1] if parts else ""
-        if label.isdecimal() and before.isdecimal() and int(label) == int(before) + 1:
-            parts[-1].append(label)
-        else:
-            parts.append([label])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 2 else ", ".join(part) for part in parts)
-
-
-def gpus_text(labels: Sequence[str]) -> str:
-    """Return which GPUs: GPU 0, GPUs 0-3, GPU 0 MIG 1 for the label 0:1."""
-    return f"GPU{'s' if len(labels) > 1 else ''} {ranges(labels).replace(':', ' MIG ') or '?'}"
 
 
 def product_name(name: str) -> str:

@@ -8,6 +8,7 @@ import re
 
 from ..analysis.fleet_usage import KEYS, UNKNOWN, FleetUsage, share_byte
 from ..model.catalog import GPU_METRICS
+from ..model.plausible import plausible
 from ..present.exposition import series_name
 from .settings import Refused
 
@@ -74,6 +75,7 @@ NAME_LABELS = ("name", "modelName", "card_model")
 # The pod that a GPU was given to. Prometheus renames it if the scraped exporter is a pod itself, whose own name `pod` is then.
 POD_LABELS = ("exported_pod", "pod")
 _EXPORTERS = ("exporter", "dcgm-exporter", "nvidia-dcgm-exporter", "gpulse")
+_MOST_GPUS = 1 << 16  # of one machine
 _PORT = re.compile(r":\d+$")
 
 
@@ -151,8 +153,9 @@ class PrometheusClient:
             for series in json.loads(body)["data"]["result"]:
                 pairs = series[key] if key == "values" else [series[key]]
                 numbers = [(float(text), float(at)) for at, text in pairs]
-                yield series["metric"], [(value, at) for value, at in numbers if math.isfinite(value)]
-        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+                finite = [(value, at) for value, at in numbers if math.isfinite(value) and math.isfinite(at)]
+                yield {str(label): str(text) for label, text in series["metric"].items()}, finite
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
             raise Refused("failed", "its answer is not one of Prometheus") from None
 
 
@@ -180,7 +183,7 @@ class PrometheusPast:
                 continue
             key, scale = SERIES[labelled["__name__"]]
             uuid = first_of(labelled, UUID_LABELS) or first_of(labelled, INDEX_LABELS)
-            found[uuid, key] = [None if value is None else value * scale for value in values]
+            found[uuid, key] = [in_range(key, value, scale) for value in values]
         return found
 
     def shares(self, times: Sequence[float], step: float) -> dict[str, bytearray]:
@@ -193,8 +196,8 @@ class PrometheusPast:
                 scale = SERIES[labelled["__name__"]][1]
                 row = found.setdefault(name, bytearray([UNKNOWN]) * len(times))
                 for at, value in enumerate(values):
-                    if value is not None:
-                        row[at] = share_byte(value * scale)
+                    if (share := in_range(key, value, scale)) is not None:
+                        row[at] = share_byte(share)
         return found
 
     def usage(self, times: Sequence[float], step: float) -> FleetUsage:
@@ -209,10 +212,10 @@ class PrometheusPast:
                 continue
             for at, count in enumerate(counts):
                 held, held_busy, held_watts = owned.get((name, at), (0.0, 0.0, 0.0))
-                if (rest := max(0.0, (count or 0.0) - held)) > 0.01:
+                if 0.01 < (rest := (count or 0.0) - held) <= _MOST_GPUS:
                     share = _less(busy.get((name, at)), held_busy)
                     power = _less(watts.get((name, at)), held_watts)
-                    found.record(times[at], name, None).add(rest * step, _per(share, 100 * rest), _per(power, rest))
+                    found.record(times[at], name, None).add(rest * step, *_each(share, power, rest))
         return found
 
     def _owned(
@@ -245,11 +248,11 @@ class PrometheusPast:
         for labelled, counts in self._client.range(f"sum by ({by}) ({owner})", times, step):
             whose = self._owner(labelled)
             for at, count in enumerate(counts) if whose[0] else ():
-                if not count:
+                if not count or not 0 < count <= _MOST_GPUS:
                     continue
                 share, power = busy.get((whose, at)), watts.get((whose, at))
                 record = found.record(times[at], whose[0], (whose[1], whose[2]))
-                record.add(count * step, _per(share, 100 * count), _per(power, count))
+                record.add(count * step, *_each(share, power, count))
                 before = sums.get((whose[0], at), (0.0, 0.0, 0.0))
                 sums[whose[0], at] = before[0] + count, before[1] + (share or 0.0), before[2] + (power or 0.0)
         return sums
@@ -291,7 +294,8 @@ class UrlPast:
             for series in answer["series"]:
                 if series["key"] in KEYS:
                     at = series.get("times") or answer["times"]
-                    found[str(series["uuid"])[:100], series["key"]] = _placed(at, series["mean"], times, step)
+                    placed = _placed(at, series["mean"], times, step)
+                    found[str(series["uuid"])[:100], series["key"]] = [in_range(series["key"], one) for one in placed]
         except (ValueError, KeyError, TypeError, RecursionError, OverflowError, Refused, OSError):
             return {}  # it records none, or cannot be asked now
         return found
@@ -317,8 +321,16 @@ def _less(whole: float | None, part: float) -> float | None:
     return None if whole is None else max(0.0, whole - part)
 
 
-def _per(value: float | None, count: float) -> float | None:
-    return None if value is None else value / count
+def _each(busy: float | None, watts: float | None, count: float) -> tuple[float | None, float | None]:
+    """Return the share at work (0-1) and the power of each of some GPUs from their sums; None for what no GPU can have."""
+    share = in_range("utilization", busy, 1 / count)
+    return None if share is None else share / 100, in_range("power_draw", watts, 1 / count)
+
+
+def in_range(key: str, value: float | None, scale: float = 1.0) -> float | None:
+    """Return the value of a series in the unit of its metric; None if no GPU can have it."""
+    found = None if value is None else plausible(GPU_METRICS[key], value * scale)
+    return found if isinstance(found, (int, float)) else None
 
 
 def _quoted(text: str) -> str:

@@ -6,7 +6,8 @@ import re
 import time
 from types import MappingProxyType
 
-from ..model.catalog import Gpu, Host, Process, memory_percent
+from ..model.catalog import GPU_METRICS, Gpu, Host, Process, memory_percent
+from ..model.plausible import drop_implausible
 from ..model.snapshot import Snapshot
 from ..value import Value, fresh
 from .fleet import PollingFeed
@@ -60,17 +61,17 @@ class _Card(Value):
 
     def gpu(self, place: int) -> Gpu:
         """Return the GPU; `place` is its index if no label tells it."""
-        values = dict(self.values)
+        values = {**self.values, "index": place if self.index is None else self.index, "uuid": self.uuid}
+        if self.name:
+            values["name"] = self.name
         used, free = values.get("memory_used"), values.get("memory_free")
         if "memory_total" not in values and isinstance(used, (int, float)) and isinstance(free, (int, float)):
             # older DCGM exporters do not tell; what the driver reserves is missing
             values["memory_total"] = used + free
+        gaps: dict[str, Any] = {key: "unsupported" for key in EXPORTED if key not in values}
+        drop_implausible(values, gaps, GPU_METRICS)
         if (share := memory_percent(values)) is not None:
             values["memory_percent"] = share
-        values.update(index=place if self.index is None else self.index, uuid=self.uuid)
-        if self.name:
-            values["name"] = self.name
-        gaps: dict[str, Any] = {key: "unsupported" for key in EXPORTED if key not in values}
         if not self.owner:
             return Gpu(values, {**gaps, "processes": "unsupported"})
         return Gpu(values, gaps, processes=(Process(dict(self.owner)),))
@@ -131,7 +132,7 @@ class PrometheusFeed(PollingFeed):
             gpus = tuple(card.gpu(place) for place, card in enumerate(found))
             if given := {int(gpu.index or 0): card.grant for gpu, card in zip(gpus, found, strict=True) if card.grant}:
                 grants[name] = given
-            fleet.put(name, Snapshot(now - age, gpus, Host({"name": host})), age)
+            fleet.put(name, Snapshot(max(0.0, now - age), gpus, Host({"name": host})), age)
         fleet.grant(self._client.url.name, grants)
         for host in self._names.keys() - ages.keys():
             fleet.fail(self._names[host], "stale", "Prometheus has no recent sample of it")

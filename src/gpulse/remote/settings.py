@@ -11,7 +11,8 @@ from ..errors import ConfigError, GpulseError, UsageError
 from ..model.codec import from_plain, time_text
 from ..sources.slurm import expanded, gpu_nodes, split_names
 from ..store.config import read_config
-from ..store.place import config_path, read_secret
+from ..store.place import config_path
+from ..store.secret_file import read_secret
 from .fleet import Fleet, PollingFeed
 
 TYPE_CHECKING = False
@@ -161,18 +162,20 @@ def fleet(
     *,
     ssh: str | Sequence[str] = (),
     url: str | Sequence[str] = (),
-    prometheus: str | None = None,
+    prometheus: str | Sequence[str] | None = None,
     token: str = "",
+    prometheus_token: str = "",
     file: str | None = None,
     timeout: float = 5.0,
 ) -> FleetSnapshot:
     """Return the newest sample of many machines, each with its state and age; waits at most `timeout` seconds for the last.
 
     `ssh` are hosts as in `gpulse fleet --ssh`, `url` addresses of `gpulse serve`, `prometheus` that of a Prometheus or
-    VictoriaMetrics; `token` is sent to the last two. Without any of them, `file` or fleet.toml beside the settings names the machines.
+    VictoriaMetrics. `token` is sent only to the machines of `url`, `prometheus_token` only to those of `prometheus`.
+    Without any of them, `file` or fleet.toml beside the settings names the machines.
     Raises UsageError if there are none; a machine that cannot be read is no error.
     """
-    feeds = named_feeds(ssh, url, prometheus, token, timeout)
+    feeds = named_feeds(ssh, url, prometheus or (), timeout, token, prometheus_token)
     if file is not None or not feeds:
         feeds += read_feeds(file or fleet_path(), timeout)
     if not feeds:
@@ -183,11 +186,18 @@ def fleet(
 
 
 def named_feeds(
-    ssh: str | Sequence[str], url: str | Sequence[str], prometheus: str | None, token: str, interval: float
+    ssh: str | Sequence[str],
+    url: str | Sequence[str],
+    prometheus: str | Sequence[str],
+    interval: float,
+    token: str = "",
+    prometheus_token: str = "",
 ) -> list[Feed]:
-    """Return the feeds for machines that were named one by one."""
-    urls = [Url(one, token) for one in ([url] if isinstance(url, str) else url)] if url else []
-    servers = [(Url(prometheus, token), "")] if prometheus else []
+    """Return the feeds for machines that were named one by one; each kind of server is sent its own token, and no other."""
+    urls = [Url(one, token) for one in ([url] if isinstance(url, str) else url)]
+    servers = [
+        (Url(one, prometheus_token), "") for one in ([prometheus] if isinstance(prometheus, str) else prometheus)
+    ]
     return _feeds(parse_hosts(ssh if isinstance(ssh, str) else ",".join(ssh)), urls, servers, interval)
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from ..model.catalog import (
     GPU_METRICS,
-    HOST_METRICS,
     PROCESS_METRICS,
     Gpu,
     Process,
     memory_percent,
     memory_unattributed,
 )
-from ..model.metric import Number
+from ..model.plausible import drop_implausible
 from ..model.snapshot import Problem
 
 TYPE_CHECKING = False
@@ -29,37 +28,10 @@ if TYPE_CHECKING:
     from ..sources.processes import LinuxMachine
     from .plan import Plan
 
-MOST = 1e18  # no metric exceeds this, whatever its own bounds: sums over a year stay finite
-_BOUNDS = {
-    id(metrics): {
-        key: (metric.low, min(metric.high, MOST)) for key, metric in metrics.items() if isinstance(metric, Number)
-    }
-    for metrics in (GPU_METRICS, PROCESS_METRICS, HOST_METRICS)
-}
-# Rounding in the driver can make a percentage slightly exceed 100; beyond this limit it is not a percentage.
-_SLACK = 1.0
-
-
-def corrections(values: Iterable[tuple[str, Value]], metrics: Mapping[str, Metric]) -> dict[str, float | None]:
-    """Return what to put in place of implausible values: 100 for a share just above it, else None."""
-    bounds = _BOUNDS[id(metrics)]
-    found: dict[str, float | None] = {}
-    for key, value in values:
-        if key in bounds and isinstance(value, (int, float)):
-            low, high = bounds[key]
-            if not low <= value <= high:
-                found[key] = 100.0 if high == 100 and 100 < value <= 100 + _SLACK else None
-    return found
-
 
 def check(facts: Facts, metrics: Mapping[str, Metric], dropped: dict[str, int]) -> None:
     """Drop implausible values and count them: drivers do answer 808334905 % occasionally."""
-    for key, value in corrections(facts.values.items(), metrics).items():
-        if value is not None:
-            facts.values[key] = value
-            continue
-        del facts.values[key]
-        facts.gaps[key] = "failed"
+    for key in drop_implausible(facts.values, facts.gaps, metrics):
         dropped[key] = dropped.get(key, 0) + 1
 
 

@@ -7,6 +7,7 @@ import selectors
 import time
 from itertools import chain
 
+from ..errors import GpulseError
 from ..model.serving import ServerSample
 from ..model.snapshot import Problem
 from .http import HttpRequest, NoAnswer
@@ -310,4 +311,6 @@ class Asking:
 
 def _refusal(error: Exception) -> NoAnswer:
     """Return why there is no answer; an error that nobody expected is told by its name."""
+    if isinstance(error, GpulseError):
+        return NoAnswer("failed", str(error).rstrip("."))
     return error if isinstance(error, NoAnswer) else NoAnswer("failed", f"asking it fails ({type(error).__name__})")

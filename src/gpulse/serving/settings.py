@@ -7,7 +7,8 @@ import os
 from ..errors import ConfigError
 from ..model.serving import Tariff
 from ..sources.files import read_bytes
-from ..store.place import config_path, read_secret
+from ..store.place import config_path
+from ..store.secret_file import read_secret
 from ..value import Value
 
 TYPE_CHECKING = False
@@ -40,12 +41,12 @@ class ServingSettings:
                 continue
 
     def token(self, address: Address) -> str:
-        """Return the token for an address; empty if it has none. The file is read each time, so that a new token takes effect."""
+        """Return the token for an address; empty if it has none. The file is read each time, so that a new token takes effect.
+
+        Raises ConfigError if its file cannot be read, or if other users can read it.
+        """
         path = os.path.expanduser(self.token_files.get(address.name, ""))
-        try:
-            token = read_secret(path, "token file") if os.path.isfile(path) else ""  # a pipe would block the sample
-        except ConfigError:
-            token = ""
+        token = read_secret(path, "token file") if os.path.isfile(path) else ""  # a pipe would block the sample
         return token if token.isascii() and token.isprintable() else ""
 
 

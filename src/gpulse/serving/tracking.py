@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from ..model.catalog import SERVER_METRICS, Server
+from ..model.plausible import drop_implausible
 from ..model.serving import COUNTS, LATENCIES
 
 TYPE_CHECKING = False
@@ -167,7 +168,8 @@ class ServingTracker:
         self._add_efficiency(values, gaps, trail, uuids)
         self._add_cost(values, gaps, uuids)
         _add_memory(values, sample, gpus, uuids)
-        return Server(*_checked(values, gaps))
+        drop_implausible(values, gaps, SERVER_METRICS)  # servers say wrong numbers, too
+        return Server(values, gaps)
 
     def _add_efficiency(
         self, values: dict[str, Value], gaps: dict[str, Gap], trail: _Trail, uuids: tuple[str, ...]
@@ -301,18 +303,6 @@ def _held(pids: Sequence[int], gpus: Sequence[Gpu]) -> tuple[str, ...]:
         for part in (gpu, *gpu.instances)
         if part.uuid and any(process.pid in pids for process in part.processes)
     )
-
-
-def _checked(values: dict[str, Value], gaps: dict[str, Gap]) -> tuple[dict[str, Value], dict[str, Gap]]:
-    """Drop what cannot be: servers say wrong numbers, too."""
-    sound: dict[str, Value] = {}
-    for key, value in values.items():
-        metric = SERVER_METRICS[key]
-        if isinstance(value, (int, float)) and not metric.low <= value <= metric.high:
-            gaps[key] = "failed"
-        else:
-            sound[key] = value
-    return sound, gaps
 
 
 def _shorten(trail: deque[tuple[float, Histogram]] | deque[tuple[float, dict[str, float]]], since: float) -> None:

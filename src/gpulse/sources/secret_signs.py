@@ -10,20 +10,27 @@ def _set(words: str) -> frozenset[str]:
 
 
 # Names are split into their words: --wandb-key, WANDB_API_KEY and wandb.apiKey are all lists of words.
-_PASSWORDS = ("password", "passwd", "passphrase", "passwort")  # anywhere in a name, whatever the value
+_PASSWORDS = ("password", "passwd", "passphrase", "passcode", "passwort")  # anywhere in a name, whatever the value
 _SECRETS = (
     *("secret", "credential", "apikey", "accesskey", "privatekey", "secretkey", "authkey", "accountkey"),
     *("authtoken", "accesstoken", "masterauth"),
 )
+# The words that restore a wallet or an account. They may follow as several arguments.
+_PHRASES = ("mnemonic", "seedphrase", "seedwords", "recoveryphrase", "secretphrase", "backupphrase")
 _EXACT = _set(
     "auth authorization authentication pwd pw dbpw userpw rootpw adminpw bindpw cred creds psk pat sas sig signature jwt"
     " cookie bearer"
 )
 _KEY_OWNERS = _set(
-    "access account admin anthropic api app auth aws azure cerebras client cohere comet dd deepseek deploy encryption"
-    " fireworks gcp gemini gh github gitlab google groq hf huggingface hub langchain langsmith license login master minio"
-    " mistral neptune ngc nvidia openai openrouter pinecone preshared private replicate s3 secret sendgrid service session"
-    " shared signing slack ssh storage stripe subscription tavily together wandb x"
+    "access account admin aes anthropic api app auth aws azure cerebras cipher client cohere comet dd decryption deepseek deploy"
+    " encryption fireworks gcp gemini gh github gitlab google groq hf hmac huggingface hub ingestion instrumentation jwt langchain"
+    " langsmith license login master minio mistral neptune ngc nvidia openai openrouter pinecone preshared private recovery replicate s3"
+    " secret sendgrid service session shared signing slack ssh storage stripe subscription tavily together unseal vault wallet wandb x"
+)
+# One-time codes, and whose code or PIN it is. Such a secret is a number; one of few digits is not: --pin 3 is a core or a wire.
+_CODES = _set("otp totp hotp mfa 2fa tfa")
+_CODE_OWNERS = _set(
+    "2fa access auth authentication authenticator backup card login mfa otp pin recovery security sim sms tfa totp user verification"
 )
 # The word before `token` that makes it a token of a language model.
 _TEXT_TOKENS = _set(
@@ -61,6 +68,7 @@ _NOT_KEYS = (
     *("sk-learn", "sk-image", "sk-learn-contrib", "npm_config"),
 )
 _FILES = (".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".txt", ".ipynb", ".js", ".ts")
+_KEY_FILES = (".pem", ".key", ".crt", ".cer", ".der", ".p12", ".pfx", ".pub", ".asc", ".gpg")
 _LONG = 20  # characters from which a run of letters and digits can be told to be random
 _PIN = 4  # digits from which a number can be a password
 
@@ -123,11 +131,17 @@ def name_of_secret(name: str, value: str) -> bool:
         return words[-1] != "passwordless"
     if value.lower() in _PLAIN or _is_path(value) or value[0] in "<[" or value.startswith(_PLACES):
         return False
-    if _is_pass(words):
-        return not _is_number(value) or (value.isdecimal() and len(value) >= _PIN)
+    if _is_pass(words) or _is_code(words):
+        return _is_pin(value) if _is_number(value.replace(",", "")) else True
     if _is_number(value):
         return False
-    return _holds_secret(words, joined) or (words[-1] == "key" and len(value) >= _LONG and any(map(str.isdigit, value)))
+    return is_phrase(name) or _holds_secret(words, joined) or (words[-1] == "key" and _is_key(words, name, value))
+
+
+def is_phrase(name: str) -> bool:
+    """Return whether a name is that of a list of words that is a secret as a whole: --seed-phrase, --mnemonic."""
+    joined = "".join(_words(name))
+    return any(word in joined for word in _PHRASES)
 
 
 def shape_of_secret(word: str) -> bool:
@@ -146,6 +160,26 @@ def _is_pass(words: list[str]) -> bool:
     if last in ("passin", "passout"):
         return True
     return last.endswith("pass") and (last.removesuffix("pass") or before) not in _PASSAGES
+
+
+def _is_code(words: list[str]) -> bool:
+    """Return whether a name is that of a one-time code or a PIN: --otp, --mfa-code, --card-pin; not --cpu-pin and not --exit-code."""
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    return last in _CODES or words == ["pin"] or (last in ("code", "codes", "pin") and before in _CODE_OWNERS)
+
+
+def _is_key(words: list[str], name: str, value: str) -> bool:
+    """Return whether the value of a name that ends in `key` is a secret: any of --key and KEY, else a long one with digits.
+
+    In other names a key is mostly that of a table or a dictionary: --sort-key loss, sorted(runs, key=len).
+    """
+    if words == ["key"] and (name.startswith("-") or name == "KEY"):
+        return not value.endswith(_KEY_FILES)
+    return len(value) >= _LONG and any(map(str.isdigit, value))
+
+
+def _is_pin(value: str) -> bool:
+    return value.isdecimal() and len(value) >= _PIN
 
 
 def _holds_secret(words: list[str], joined: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .secret_signs import ECHOES, READERS, SETTERS, TOOLS, WEBHOOKS, name_of_secret, shape_of_secret
+from .secret_signs import ECHOES, READERS, SETTERS, TOOLS, WEBHOOKS, is_phrase, name_of_secret, shape_of_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class _Command:
             if name in self._signs or (name == "<<<" and self.reads):
                 return _mask_login(word)
             if name_of_secret(name, word):
+                self._name = name if word.isalpha() and is_phrase(name) else ""  # the next of its words follows
                 return MASK
         if rest := self._attached(word):
             return word[: len(word) - len(rest)] + _mask_login(rest)

@@ -1,4 +1,4 @@
-"""Where files are: the settings with the secrets they name, and the history, on a disk of this machine and never on a network file
+"""Where files are: the settings, and the history, on a disk of this machine and never on a network file
 system, with who may read it and its one writer."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import stat
 
-from ..errors import ConfigError, GpulseError
+from ..errors import GpulseError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +166,13 @@ def let_group_read(path: str, mode: int) -> None:
 
 def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:
     """Return the type of the network file system a folder is on, or would be made on; None on a local one."""
-    target = os.path.realpath(folder)
+    kind = mount_type(folder, mounts)
+    return kind if kind in _NETWORK or kind.startswith("fuse.") else None
+
+
+def mount_type(path: str, mounts: str = _MOUNTS) -> str:
+    """Return the type of the file system a file or folder is on, or would be made on; empty if unknown."""
+    target = os.path.realpath(path)
     best, kind = "", ""
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as lines:
@@ -176,8 +182,8 @@ def network_type(folder: str, mounts: str = _MOUNTS) -> str | None:
                 if len(point) >= len(best) and (f"{target}/".startswith(f"{point.rstrip('/')}/")):
                     best, kind = point, after.split()[0]
     except (OSError, IndexError):
-        return None  # no Linux, or no /proc: nothing is known against the folder
-    return kind if kind in _NETWORK or kind.startswith("fuse.") else None
+        return ""  # no Linux, or no /proc: nothing is known against the folder
+    return kind
 
 
 def state_folder(environ: Mapping[str, str]) -> str:
@@ -287,15 +293,3 @@ def writable_by_others(path: str) -> str:
 
     found = weak_point(path)
     return "" if found is None else found.path
-
-
-def read_secret(path: str, what: str) -> str:
-    """Return the first line of a file with a token or password, spaces included; raise ConfigError, naming `what` it is, without one."""
-    try:
-        with open(os.path.expanduser(path), encoding="utf-8", errors="replace") as file:
-            secret = file.read(4096).lstrip("\r\n").partition("\n")[0].rstrip("\r")
-    except OSError as error:
-        raise ConfigError(f"{what} {path} cannot be read ({error.strerror});", "name another file.") from None
-    if not secret.strip():
-        raise ConfigError(f"{what} {path} is empty;", "name another file.")
-    return secret

@@ -32,7 +32,7 @@ def _line(**gpu: Any) -> Gpu:
     return from_plain({"schema": 1, "time": "2026-11-15T06:00:00Z", "gpus": [gpu]}).gpus[0]
 
 
-@given(snapshot=snapshots())
+@given(snapshot=snapshots(believable=True))
 def test_any_snapshot_survives_being_written_and_read(snapshot: Snapshot) -> None:
     assert from_line(to_line(snapshot)) == snapshot
 

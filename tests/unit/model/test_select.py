@@ -102,8 +102,14 @@ class TestChoosing:
         ["4", "0-4", "3-1", "2-1", "-1", "", "GPU-", "GPU-ffff", "dead:beef", "4d:00.0", "x", "1-", "1-x", "9" * 5000],
     )
     def test_a_gpu_that_is_not_there_is_an_error_and_never_silence(self, word: str) -> None:
-        with pytest.raises(UnknownGpu, match="0, 1, 2, 3"):
+        with pytest.raises(UnknownGpu, match="this machine has GPUs 0-3"):
             choose_gpus(_machine(), [word], {})
+
+    @pytest.mark.parametrize(("count", "words"), [(0, "no GPU"), (1, "GPU 0 only"), (2, "GPUs 0, 1"), (4, "GPUs 0-3")])
+    def test_an_unknown_gpu_is_answered_with_those_that_are_there(self, count: int, words: str) -> None:
+        with pytest.raises(UnknownGpu) as caught:
+            choose_gpus(_machine()[:count], ["9"], {})
+        assert str(caught.value) == f"unknown GPU '9'; this machine has {words}."
 
     def test_a_uuid_that_fits_two_is_an_error(self) -> None:
         with pytest.raises(UnknownGpu, match="matches 2 GPUs"):
@@ -114,7 +120,7 @@ class TestChoosing:
             choose_gpus(_machine(), [_UUIDS[2].replace("3333", "3334")], {})
 
     def test_a_machine_without_gpus_says_so(self) -> None:
-        with pytest.raises(UnknownGpu, match="has none"):
+        with pytest.raises(UnknownGpu, match="has no GPU"):
             choose_gpus([], ["0"], {})
 
     @pytest.mark.parametrize(

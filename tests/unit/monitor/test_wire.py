@@ -54,7 +54,7 @@ _JSON = st.recursive(
 
 @given(
     at=st.floats(0, 1e9),
-    snapshot=snapshots(),
+    snapshot=snapshots(believable=True),
     program=_PROGRAMS,
     own=st.none() | st.frozensets(st.integers(1, 1 << 22)),
     slow=st.booleans(),

@@ -74,7 +74,7 @@ def test_it_is_played_as_a_source(tmp_path: Path) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=50)
-@given(st.lists(st.tuples(snapshots(), st.text(max_size=5), st.none() | st.integers(0)), max_size=3))
+@given(st.lists(st.tuples(snapshots(believable=True), st.text(max_size=5), st.none() | st.integers(0)), max_size=3))
 def test_what_is_written_is_read_back(parts: list[tuple[Snapshot, str, int | None]]) -> None:
     samples = [Sample(shot.time, 1.0, {}, shot, step=step, phase=phase) for shot, phase, step in parts]
     with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,14 @@ python train.py --creds §
 python train.py --cred=me:§
 python train.py --credentials §
 python train.py --api-key §
+python train.py --key §
+python train.py --key=§ --lr 1e-4
+KEY=§ python train.py
+python train.py --otp §
+python train.py --pin §
+python train.py --mfa-code=§
+python train.py --seed-phrase §
+bash -c 'wallet --mnemonic "abandon § able" --dry-run'
 python train.py --api-key=§ --lr 3
 python train.py --api_key '§'
 python train.py --apikey §
@@ -275,7 +283,7 @@ _SCRIPTS = (
     "train.py --key-frames 12 --num-key-value-heads 8",
     "train.py --eos-token '<|im_end|>' --pad_token_id 0",
     "train.py --two-pass true --one-pass fast --backward-pass fused",
-    "train.py --key image --label_key=class --sort-key loss",
+    "train.py --image-key image --label_key=class --sort-key loss",
     "train.py --pass 2 --max-pass 12",
     "train.py --token-file /run/token --password-file=/run/secrets/db",
     "train.py --secret-name wandb-credentials --auth-type basic",

@@ -41,6 +41,43 @@ MASKED = [
     ["x", "--license-key", SECRET],
     ["x", "--private-key", SECRET],
     ["x", "--key", RANDOM],
+    ["x", "--key", SECRET],
+    ["x", f"--key={SECRET}"],
+    ["x", "-key", SECRET],
+    [f"KEY={SECRET}", "python", "train.py"],
+    ["bash", "-c", f"export KEY={SECRET}; python train.py"],
+    ["bash", "-c", f"python train.py --key '{SECRET}' --lr 1"],
+    ["x", "--otp", "12345678"],
+    ["x", "--otp=12345678"],
+    ["x", "--otp", SECRET],
+    ["x", "--totp", "12345678"],
+    ["x", "--totp-secret", SECRET],
+    ["x", "--mfa", "12345678"],
+    ["x", "--mfa-code", "12345678"],
+    ["x", "--2fa", "12345678"],
+    ["x", "--2fa-code=12345678"],
+    ["x", "--verification-code", "12345678"],
+    ["x", "--recovery-code", SECRET],
+    ["x", "--backup-codes", SECRET],
+    ["x", "--pin", "12345678"],
+    ["x", "--pin=12345678"],
+    ["x", "--card-pin", "12345678"],
+    ["x", "--pin-code", "12345678"],
+    ["x", "--passcode", "12345678"],
+    ["x", '{"pin": "12345678"}'],
+    ["OTP=12345678", "x"],
+    ["x", "--seed-phrase", f"abandon {SECRET} able"],
+    ["x", f"--seed-phrase={SECRET}"],
+    ["x", "--seed_phrase", SECRET],
+    ["x", f"--seedPhrase=abandon {SECRET}"],
+    ["x", "--mnemonic", f"abandon ability {SECRET}"],
+    ["x", "--recovery-phrase", SECRET],
+    ["x", "--wallet-key", SECRET],
+    ["x", "--decryption-key", SECRET],
+    ["x", "--hmac-key", SECRET],
+    ["x", "--unseal-key", SECRET],
+    ["x", f"access_key={SECRET}"],
+    ["x", f"api_key={SECRET}"],
     ["x", f"--credentials={SECRET}"],
     ["x", f"wandb.api_key={SECRET}"],
     ["x", f"+logger.apiKey={SECRET}"],
@@ -121,7 +158,19 @@ SHOWN = [
     "python train.py --author me",
     "python train.py --password-file /run/secret",
     "python train.py --secret-name wandb-credentials",
-    "python train.py --key image",
+    "python train.py --key-frames 3 --num-keys 8 --primary-key id --group-key=run",
+    "python train.py --pin-memory --pin_memory true --pin_memory=True --no-pin-memory",
+    "python train.py --seed 42 --seed=1234567 --data-seed 12345678",
+    "taskset --cpu-pin 0,1,2,3 --pin 3 --pin=17 --pin 0,1,2,3",
+    "gpio --gpio-pin BCM17 --led-pin 1234",
+    "python train.py --error-code E1234 --country-code DE --exit-code 1234",
+    "python train.py --trigger-phrase sks --wake-phrase hello",
+    "rebar3 --otp 26 --otp-version 26.2.1",
+    "openssl req -key server.pem -out server.csr",
+    "gpulse serve --cert box.pem --key box.key",
+    "python -c sorted(runs, key=len)",
+    "python train.py key=loss data.key=image",
+    'python train.py {"key": "loss", "pin": true, "otp": false}',
     "python train.py --sort-key loss",
     "python train.py --label_key=class",
     "python train.py --key-length 128",
@@ -191,3 +240,18 @@ def test_what_follows_a_secret_stays_readable() -> None:
     assert mask(["bash", "-c", f"WANDB_API_KEY={HEX} python train.py"]) == "bash -c WANDB_API_KEY=*** python train.py"
     assert mask([f"https://h/?token={SECRET}&a=1"]) == "https://h/?token=***&a=1"
     assert mask([f'{{"token": "{SECRET}", "lr": 0.1}}']) == '{"token": "***", "lr": 0.1}'
+
+
+@pytest.mark.parametrize("number", ["1234", "123456", "00000000"])
+@pytest.mark.parametrize(
+    "name", ["--pin", "--otp", "--totp", "--mfa", "--2fa", "--pin-code", "--auth-code", "--passcode"]
+)
+def test_a_code_is_a_secret_although_it_is_a_number(name: str, number: str) -> None:
+    assert mask(["x", name, number]) == f"x {name} ***"
+    assert mask(["x", f"{name}={number}"]) == f"x {name}=***"
+
+
+def test_all_words_of_a_seed_phrase_are_masked_up_to_the_next_option() -> None:
+    words = ["wallet", "--seed-phrase", "abandon", "ability", "able", "--epochs", "3"]
+    assert mask(words) == "wallet --seed-phrase *** *** *** --epochs 3"
+    assert mask(["wallet", "--mnemonic", "abandon ability able", "run.py"]) == "wallet --mnemonic *** run.py"

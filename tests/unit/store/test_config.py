@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gpulse.errors import ConfigError
 from gpulse.store.config import config_path, read_config, write_table
-from gpulse.store.place import read_secret
+from gpulse.store.secret_file import read_secret
 
 _SETTINGS = st.one_of(
     st.text(),

@@ -167,7 +167,8 @@ VERB = Verb(
         Option("words", value="[ACTION] [RULE|ID …]", many=True, default=(), complete=ACTIONS, open=True,
                help="What to do: list, test (send a test message over every delivery in the settings), silence [RULE] or ack ID "
                     "(default: list)"),
-        Option("--gpu", value="LIST", parse=words, complete="gpus", help="Silence only these GPUs: index, range (0-3) or UUID prefix"),
+        Option("--gpu", value="LIST", parse=words, many=True, complete="gpus",
+               help="Silence only these GPUs: index, range (0-3) or UUID prefix"),
         Option("--user", value="NAME", help="Silence only alerts about this user's processes"),
         Option("--all", help="Silence every rule, GPU and user, for maintenance"),
         Option("--for", value="TIME", default=7200.0, parse=parse_duration, help="How long to silence: 2h, 3d (default: 2h)"),

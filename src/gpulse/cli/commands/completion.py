@@ -100,7 +100,8 @@ def _zsh_option(option: Option) -> str:
     if option.positional:
         return _quoted(f"*{after}")
     help = option.help.replace("[", "(").replace("]", ")").replace(":", " -")
-    return " ".join(_quoted(f"{flag}[{help}]{after}") for flag in option.flags)
+    often = "*" if option.many else ""  # others are offered only once
+    return " ".join(_quoted(f"{often}{flag}[{help}]{after}") for flag in option.flags)
 
 
 def _quoted(text: str) -> str:

@@ -110,15 +110,21 @@ def _init(arguments: Arguments) -> int:
 def feeds_of(arguments: Arguments) -> list[Feed]:
     """Return the feeds of the options, or of fleet.toml if there are none; raise UsageError if there are no machines."""
     from ...remote.settings import fleet_path, named_feeds, read_feeds
-    from ...store.place import read_secret
+    from ...store.secret_file import read_secret
 
     if arguments.demo:
         from ...remote.fleet import DemoFeed
 
         return [DemoFeed(arguments.interval)]
 
-    token = "" if arguments.token_file is None else read_secret(arguments.token_file, "--token-file")
-    feeds = named_feeds(arguments.ssh or (), arguments.url or (), arguments.prometheus, token, arguments.interval)
+    named = (arguments.ssh or (), arguments.url or (), arguments.prometheus or ())
+    files = {"--token-file": arguments.token_file, "--prometheus-token-file": arguments.prometheus_token_file}
+    tokens = [read_secret(path, flag) if path else "" for flag, path in files.items()]
+    for flag, given, servers in zip(files, tokens, named[1:], strict=True):
+        if given and not servers:
+            kind = "--url" if flag == "--token-file" else "--prometheus"
+            raise UsageError(f"fleet: {flag} is sent only to {kind}, which is missing;", f"add {kind} URL.")
+    feeds = named_feeds(*named, arguments.interval, *tokens)
     if arguments.file is not None and not os.path.exists(arguments.file):
         raise UsageError(f"fleet: {arguments.file} does not exist;", "name another file.")
     path = arguments.file or fleet_path()
@@ -223,15 +229,17 @@ VERB = Verb(
         Option("action", value="[serve|init]",
                help="`serve` serves a web page; `init` writes files for Prometheus, Grafana, systemd, Kubernetes, Slurm and containers"),
         Option("folder", value="[FOLDER]", complete="files", help="Folder of `init` (default: gpulse-fleet)"),
-        Option("--ssh", value="HOSTS",
+        Option("--ssh", value="HOSTS", many=True,
                help="Machines to read over ssh: a,b,gpu[01-16], @FILE with one per line, `config` for ~/.ssh/config, or `slurm` or "
                     "slurm:PARTITION for nodes with GPUs; each runs `gpulse record`, else nvidia-smi, else prints files of AMD GPUs"),
-        Option("--url", value="URLS", parse=some_words,
-               help="Machines that run `gpulse serve`: their addresses, separated by commas"),
-        Option("--prometheus", value="URL",
+        Option("--url", value="URLS", parse=some_words, many=True,
+               help="Machines that run `gpulse serve`: their addresses, separated by commas or each with a --url of its own"),
+        Option("--prometheus", value="URLS", parse=some_words, many=True,
                help="Machines whose metrics are in Prometheus or VictoriaMetrics, from gpulse, DCGM exporter, nvidia_gpu_exporter or "
                     "AMD's device-metrics-exporter"),
-        Option("--token-file", value="FILE", complete="files", help="File with the token for --url and --prometheus"),
+        Option("--token-file", value="FILE", complete="files",
+               help="File with the token that the machines of --url ask for; only its owner may read it"),
+        Option("--prometheus-token-file", value="FILE", complete="files", help="File with the token that --prometheus asks for"),
         Option("--file", value="FILE", complete="files",
                help="Machines from a file (default: fleet.toml beside the settings, if no machine is named)"),
         Option("--by", value="WHAT", default="host", complete=("host", "gpu", "user", "job"),
@@ -254,7 +262,8 @@ VERB = Verb(
         Option("--page-token-file", value="FILE", complete="files",
                help="Access token of `serve`, in a file that is created if missing (default: a new token on every start)"),
         Option("--no-auth", help="Disable authentication of `serve` (anyone who can connect gets in)"),
-        Option("--allow-host", value="NAMES", parse=words, help="Additional host names that `serve` accepts, separated by commas"),
+        Option("--allow-host", value="NAMES", parse=words, many=True,
+               help="Additional host names that `serve` accepts, separated by commas"),
         Option("--base-path", value="PATH", help="URL path of `serve` behind a reverse proxy, for example /fleet/ (default: /)"),
         Option("--cert", value="FILE", complete="files", help="TLS certificate of `serve` (PEM); serves HTTPS"),
         Option("--key", value="FILE", complete="files", help="Private key of the certificate (default: in the certificate file)"),

@@ -137,9 +137,9 @@ def _list_fields(arguments: Arguments) -> int:
 VERB = Verb(
     "query",
     (
-        Option("--query-gpu", value="FIELDS", parse=some_words, complete="metrics",
+        Option("--query-gpu", value="FIELDS", parse=some_words, many=True, complete="metrics",
                help="GPU fields to print, by nvidia-smi name or gpulse key, separated by commas"),
-        Option("--query-compute-apps", value="FIELDS", parse=some_words,
+        Option("--query-compute-apps", value="FIELDS", parse=some_words, many=True,
                help="Fields to print for each compute process, separated by commas"),
         Option("--format", value="FORMAT", complete=FORMATS, open=True,
                help="Output format: csv[,noheader][,nounits], json, ndjson, prometheus or table (default: csv)"),
@@ -153,7 +153,7 @@ VERB = Verb(
         Option("--sort", value="METRIC", complete="metrics", dashed=True, help="Sort by METRIC, ascending; -METRIC sorts descending"),
         Option("--list-gpus", "-L", help="List GPUs with their UUIDs, one per line"),
         Option("-q", help="Print all details in nvidia-smi's -q format"),
-        Option("--display", "-d", value="SECTIONS", help="Print only these sections of -q, for example MEMORY,UTILIZATION"),
+        Option("--display", "-d", value="SECTIONS", many=True, help="Print only these sections of -q, for example MEMORY,UTILIZATION"),
         Option("-x", help="Print -q as XML"),
         Option("--scroll", value="GROUPS", optional="puc",
                help="Print scrolling columns like dmon: p=power, u=utilization, c=clocks, m=memory, e=errors, t=PCIe, "

@@ -242,7 +242,7 @@ VERB = Verb(
         Option("--for", value="TIME", name="duration", parse=parse_duration, help="Stop after TIME, for example 10s, 5m or 2h"),
         Option("--count", value="N", parse=whole("--count", 1, 10**15, "a positive integer"), help="Stop after N samples"),
         Option("--processes", "-p", help="Also record the user, the command line and all other metrics of every process"),
-        Option("--metrics", "-m", value="METRICS", parse=some_words, complete="metrics",
+        Option("--metrics", "-m", value="METRICS", parse=some_words, many=True, complete="metrics",
                help="Metrics to record, separated by commas, or `screen` for what live screens and a diagnosis need, at less than half the "
                     "cost (default: all but the details, and what a diagnosis needs of processes)"),
         Option("--rotate", value="LIMIT", parse=_turn,

@@ -235,7 +235,7 @@ VERB = Verb(
                     "job, csv or parquet for the samples themselves, or perfetto for a trace of them (default: from the name of the "
                     "output file; on standard output, text on a terminal and markdown otherwise)"),
         Option("--compare", help="Compare two recordings and mark the significant differences"),
-        Option("--trace", value="FILES", parse=some_words, complete="files",
+        Option("--trace", value="FILES", parse=some_words, many=True, complete="files",
                help="Traces of torch's profiler to write into the same file, with --format perfetto, separated by commas "
                     "(default: those of the run)"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),

@@ -202,7 +202,7 @@ VERB = Verb(
         Option("--filter", "-f", value="FILTER", parse=_filter, dashed=True,
                help="List only the processes that match all words of FILTER, for example 'user:ada gpu:0-3 mem>1G' "
                     "(implies --processes)"),
-        Option("--columns", "-c", value="METRICS", parse=words, complete="metrics",
+        Option("--columns", "-c", value="METRICS", parse=words, many=True, complete="metrics",
                help="Show a table of these metrics instead, separated by commas; see `gpulse metrics`"),
         Option("--no-activity", default=False,
                help="Leave out activity metrics (SM, tensor, DRAM, links), which take 0.1 s to measure"),

@@ -54,7 +54,7 @@ VERB = Verb(
     (
         Option("--interval", "-n", value="SECONDS", parse=seconds("--interval", 0.1, 3600),
                help="Time between samples, in seconds (default: the saved setting, else 1)"),
-        Option("--sort", "-s", value="COLUMNS", parse=_columns, dashed=True, complete="columns",
+        Option("--sort", "-s", value="COLUMNS", parse=_columns, many=True, dashed=True, complete="columns",
                help="Columns to sort processes by, the first one first: amounts largest first, names, PIDs and GPUs in their "
                     "order; -COLUMN reverses (default: the saved setting, else memory_used)"),
         Option("--filter", "-f", value="FILTER", parse=_filter, dashed=True,

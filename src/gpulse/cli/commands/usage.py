@@ -146,7 +146,7 @@ VERB = Verb(
     (
         Option("files", value="FILE", many=True, default=(), complete="files",
                help="History files to add up, of one or several machines (default: this machine's history)"),
-        Option("--by", value="LIST", parse=some_words, complete=_KINDS, open=True,
+        Option("--by", value="LIST", parse=some_words, many=True, complete=_KINDS, open=True,
                help="What to divide by, separated by commas: user, group, project, job, container, pod, name, host, gpu, hour, day, "
                     "week or month (default: user)"),
         Option("--day", value="DAY", optional="this", help="Account for a day: this, last or 2026-11-15 (default: this)"),
@@ -159,7 +159,7 @@ VERB = Verb(
                help="Output format: table, csv, json, parquet (needs pyarrow or polars) or html, a page that can be mailed "
                     "(default: from the name of the output file, else table)"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
-        Option("--mail", value="LIST", parse=some_words,
+        Option("--mail", value="LIST", parse=some_words, many=True,
                help="Send the page to these addresses, through the server in [mail] of the settings or this machine's sendmail"),
         *(*COST, DEMO_PAST, HELP),
     ),

@@ -9,11 +9,10 @@ from ...analysis.own_lines import code_lines
 from ...analysis.summary import Mfu
 from ...analysis.tally import ServingTally, Tally
 from ...errors import RecordingError
-from ...model.catalog import COSTLY, CURVES, GPU_METRICS, HOST_CURVES, HOST_METRICS, PROCESS_METRICS, Gpu
+from ...model.catalog import COSTLY, CURVES, HOST_CURVES, Gpu
 from ...model.event import Event
 from ...model.snapshot import Cadence, Snapshot
 from ...model.stacks import StackReader
-from ...sampling.assemble import corrections
 from ...sinks.base import PhaseProgress
 from ...value import Value, fresh
 from .charts import Timeline
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ...analysis.summary import Summary
-    from ...model.metric import Metric, Reading
+    from ...model.metric import Reading
     from ...sinks.base import Mark
     from .recorded_samples import Peaks, RecordedSample
 
@@ -83,7 +82,7 @@ class _Account:
         self._stacks = StackReader()
 
     def add(self, sample: RecordedSample) -> None:
-        sample.snapshot = snapshot = believed(sample.snapshot)
+        snapshot = sample.snapshot
         seconds, late = self._cadence.next(snapshot.time)
         if self.first is None and sample.progress is not None and sample.progress[""].seconds < _STARTING:
             seconds = self._lead = sample.progress[""].seconds
@@ -266,27 +265,3 @@ class _Account:
                 self._meters[uuid] = EnergyMeter()
             for tally, joules in self._meters[uuid].add(gpu, parts, seconds, self._watched, unseen)[0]:
                 tally.add_energy(uuid, joules)
-
-
-def believed(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot without implausible values; the same one when all are plausible."""
-    host = _believed(snapshot.host, HOST_METRICS)
-    gpus = tuple(_gpu(gpu) for gpu in snapshot.gpus)
-    if host is snapshot.host and all(new is old for new, old in zip(gpus, snapshot.gpus, strict=True)):
-        return snapshot
-    return snapshot.replace(gpus=gpus, host=host)
-
-
-def _gpu(gpu: Gpu) -> Gpu:
-    sound = _believed(gpu, GPU_METRICS)
-    processes = tuple(_believed(process, PROCESS_METRICS) for process in gpu.processes)
-    instances = tuple(_gpu(instance) for instance in gpu.instances)
-    parts = (*processes, *instances)
-    if sound is gpu and all(new is old for new, old in zip(parts, (*gpu.processes, *gpu.instances), strict=True)):
-        return gpu
-    return sound.replace(processes=processes, instances=instances)
-
-
-def _believed(reading: Some, metrics: Mapping[str, Metric]) -> Some:
-    found = corrections(reading.items(), metrics)
-    return reading.replace(**found) if found else reading

@@ -8,11 +8,11 @@ from ...analysis.own_lines import library_of
 from ...errors import RecordingError, UsageError
 from ...model.catalog import PROCESS_METRICS, Gpu, Process
 from ...model.codec import from_plain
-from ...model.metric import Number, Text
+from ...model.metric import MOST
+from ...model.plausible import drop_implausible
 from ...model.select import choose_gpus
 from ...model.serving import shareable_words
 from ...model.snapshot import Snapshot
-from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
 from ...value import Value, fresh
@@ -200,14 +200,9 @@ def _mark(plain: Any) -> Mark | None:
 
 
 def _program(plain: Mapping[str, Any]) -> Process:
-    kinds = {key: Number if isinstance(metric, Number) else Text for key, metric in PROCESS_METRICS.items()}
-    return Process(
-        {
-            key: value
-            for key, value in plain.items()
-            if (kinds.get(key) is Number and _is_number(value)) or (kinds.get(key) is Text and isinstance(value, str))
-        }
-    )
+    values = {key: value for key, value in plain.items() if key in PROCESS_METRICS}
+    drop_implausible(values, {}, PROCESS_METRICS)
+    return Process(values)
 
 
 def _is_number(plain: Any) -> bool:

@@ -13,6 +13,7 @@ import stat
 
 from ...errors import GpulseError, UsageError
 from ...value import Value
+from ...store.secret_file import read_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,18 +138,12 @@ def token_of(path: str) -> str:
 
 
 def _read(path: str) -> str:
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not block
-    with open(handle, encoding="ascii", errors="replace") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise GpulseError(f"the token file {path} is not a regular file;", "name another one.")
-        if status.st_uid not in (0, os.geteuid()):  # its owner knows the token, or chooses it
-            raise GpulseError(f"the token file {path} belongs to another user;", "name a file of your own.")
-        if status.st_mode & 0o077:
-            raise GpulseError(
-                f"the token file {path} is readable by other users;", f"run chmod 600 {path}, and change the token."
-            )
-        token = file.read(4096).strip()
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):  # opening a FIFO would block
+        raise GpulseError(f"the token file {path} is not a regular file;", "name another one.")
+    if status.st_uid not in (0, os.geteuid()):  # its owner knows the token, or chooses it
+        raise GpulseError(f"the token file {path} belongs to another user;", "name a file of your own.")
+    token = read_secret(path, "the token file").strip()
     if len(token) < _SHORTEST or not _SAFE.fullmatch(token):
         raise GpulseError(
             f"{path} does not contain a token ({_SHORTEST} or more letters, digits, - or _ on one line);",

@@ -283,7 +283,7 @@ def test_a_clock_that_is_set_back_a_little_sends_nothing_until_it_has_caught_up(
 
 
 def test_a_token_is_read_anew_and_a_missing_file_is_tried_again(tmp_path: Path) -> None:
-    from gpulse.store.place import read_secret
+    from gpulse.store.secret_file import read_secret
 
     token = tmp_path / "token"
     with receiver() as taken:

@@ -129,7 +129,7 @@ def test_who_used_what_is_told_by_any_owner_and_only_of_the_gpus_asked_for(path:
 
 def test_gpus_are_named_by_number_or_uuid(path: str) -> None:
     assert [gpu.uuid for gpu in answer(path, gpus=["1", "GPU-a"]).gpus] == ["GPU-b", "GPU-a"]
-    with pytest.raises(UnknownGpu, match="this machine has 0, 1"):
+    with pytest.raises(UnknownGpu, match="this machine has GPUs 0, 1"):
         answer(path, gpus=["7"])
 
 

@@ -102,7 +102,7 @@ def test_two_gpus_of_one_number_are_kept_apart() -> None:
 
 
 @settings(max_examples=60, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-@given(st.lists(snapshots(), min_size=1, max_size=4))
+@given(st.lists(snapshots(believable=True), min_size=1, max_size=4))
 def test_any_snapshots_make_a_report(some: list[Snapshot]) -> None:
     run = run_of(some)
     document = run_document(run)

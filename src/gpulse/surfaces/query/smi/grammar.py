@@ -22,6 +22,7 @@ _SHORT = {
     "--list-blacklist-gpus": "--list-excluded-gpus", "-h": "--help", "-col": "--columns", "-eow": "--error-on-warning",
     "--query-apps": "--query-compute-apps", "-V": "--version",
 }  # fmt: skip
+_LISTS = frozenset({"--id", "--display", "--gpu-instance-id", "--compute-instance-id", *QUERIES})
 _VALUED = frozenset({"--id", "--loop-ms", "--filename", "--display", "--format", "--debug", *QUERIES})
 _SWITCHES = frozenset({
     "--query", "--xml-format", "--dtd", "--unit", "--list-gpus", "--list-excluded-gpus", "--help", "--columns",
@@ -52,6 +53,11 @@ class GivenOptions:
         """The words after -i, or None for every GPU."""
         text = self.get("--id")
         return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def put(given: dict[str, str], name: str, value: str) -> None:
+    """Take a value of an option; a list may be repeated, and all its values count."""
+    given[name] = f"{given[name]},{value}" if name in given and name in _LISTS else value
 
 
 class SmiRequest(GivenOptions):
@@ -109,7 +115,7 @@ def _take(words: Sequence[str], at: int, given: dict[str, str]) -> int:
             if at + 1 == len(words):
                 raise failure.without_value(flag)
             value, at = words[at + 1], at + 1
-        given[name] = value
+        put(given, name, value)
     elif name in _SWITCHES and not equals:
         given[name] = ""
     else:
@@ -315,7 +321,7 @@ class Options(GivenOptions):
             if at + 1 == len(words):
                 raise self.complain(f'Option "{words[at]}" is missing its value.')
             value, at = words[at + 1], at + 1
-        self.given[name] = value
+        put(self.given, name, value)
         return at + 1
 
 
