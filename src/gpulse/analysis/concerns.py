@@ -80,7 +80,7 @@ def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> C
     """Return a verdict as a concern; one that held from the beginning of what was `watched` began nobody knows when."""
     began = verdict.values.get("start_time", verdict.start)
     first = began if isinstance(began, (int, float)) else verdict.start
-    seen = first if verdict.since is None else min(first, verdict.since)
+    seen = first if verdict.since is None or verdict.key in _DOWN else min(first, verdict.since)
     known = verdict.since is not None or first > watched + _EDGE
     holder = verdict.processes[0] if verdict.processes else None
     eta = verdict.values.get("eta")

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ...model.catalog import DIAGNOSIS, Process
+from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
 from ..readings import HIDDEN
@@ -52,12 +53,12 @@ class Listed(list[tuple[Process, "list[float | None]"]]):
 class Row:
     """One GPU at one sample, reduced to what rules use. `processes` is None where they were not read."""
 
-    __slots__ = ("processes", "reasons", "server", "state", "time", "trace", "values")
+    __slots__ = ("processes", "reasons", "server", "since", "state", "time", "trace", "values")
 
     def __init__(self, time: float, gpu: Gpu, program: Process | None = None, server: Server | None = None) -> None:
         self.server = server
         self.time = time
-        self.state = gpu.state
+        self.state, self.since = gpu.state, gpu.since
         self.reasons = gpu.throttle_reasons
         self.values = numbers(gpu, DIAGNOSIS)
         self.trace: Sequence[float] = gpu.utilization_trace or ()
@@ -217,6 +218,7 @@ class WindowBuilder:
     """Collects snapshots and gives the window of each GPU; adding costs the same however many there are."""
 
     def __init__(self) -> None:
+        self.identities = GpuIdentities()
         self._rows: dict[str, list[Row]] = {}
         self._host: dict[str, list[list[float | None]]] = {}
         self._latest: dict[str, Gpu] = {}
@@ -236,12 +238,13 @@ class WindowBuilder:
             self.start = snapshot.time
         self.end = max(self.end, snapshot.time)
         self.samples += 1
-        servers = _by_gpu(snapshot.serving)
-        for at, gpu in enumerate(snapshot.gpus):
-            row = Row(snapshot.time, gpu, program, servers.get(gpu.uuid or ""))
-            self._add(gpu.uuid or f"at {at}", row, gpu, host)
+        servers, keys = _by_gpu(snapshot.serving), self.identities.keys(snapshot.gpus)
+        for kept in (self._rows, self._host, self._latest, self._codes, self._came):
+            rename(kept, self.identities.renamed)
+        for key, gpu in zip(keys, snapshot.gpus, strict=True):
+            self._add(key, Row(snapshot.time, gpu, program, servers.get(key)), gpu, host)
             for place, instance in enumerate(gpu.instances):
-                name = instance.uuid or f"at {at}, {place}"
+                name = instance.uuid or f"{key}, {place}"
                 self._cards[name] = gpu
                 self._add(name, Row(snapshot.time, instance, program, servers.get(name)), instance, host)
 
