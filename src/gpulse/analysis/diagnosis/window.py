@@ -39,13 +39,18 @@ _COVERED = 0.6  # of a sample's time that a trace must cover to be its utilizati
 
 
 class Listed(list[tuple[Process, "list[float | None]"]]):
-    """The processes of one list with their values; `pids` and the `states` of their main threads are in the same order."""
+    """The processes of one list with their values; `pids` and the `states` of their main threads are in the same order.
 
-    __slots__ = ("pids", "states")
+    A display server holds memory and draws; nobody asks what limits it: `drawn` is whether there is one, `drawing` what it holds.
+    """
+
+    __slots__ = ("drawing", "drawn", "pids", "states")
 
     def __init__(self, holders: Iterable[Process]) -> None:
-        # a display server holds memory and draws; nobody asks what limits it
-        super().__init__((one, numbers(one, PROCESS_KEYS)) for one in holders if one.type != "G")
+        found = [*holders]
+        super().__init__((one, numbers(one, PROCESS_KEYS)) for one in found if one.type != "G")
+        self.drawn = len(found) > len(self)
+        self.drawing = sum(one.memory_used or 0.0 for one in found if one.type == "G")
         self.pids = [None if one.pid is None else int(one.pid) for one, _ in self]
         self.states = [one.thread_state for one, _ in self]
 
@@ -74,7 +79,7 @@ class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
     `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
-    a GPU whose MIG instances have windows of their own. `own` are the processes of the program that is judged, None where the GPU is
+    a GPU whose MIG instances have windows of their own, `unified` for one that shares the memory of the host. `own` are the processes of the program that is judged, None where the GPU is
     judged with everybody on it. `new_xids` are the codes that came while it was watched, not long before the window.
     """
 
@@ -92,7 +97,7 @@ class GpuWindow:
         index = gpu.index if card is None else card.index
         self.index = None if index is None else int(index)
         self.instance = "" if card is None else instance_name(gpu)
-        self.divided = bool(gpu.instances)
+        self.divided, self.unified = bool(gpu.instances), bool(gpu.memory_unified)
         self.uuid = gpu.uuid
         self.name = gpu.name or ""
         self.rows = rows
