@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from ..model.catalog import DOWN
 from ..model.condition import SEVERITIES
 from ..model.verdict import WAITS, Concern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Literal, TypeAlias
 
+    from ..model.catalog import Gpu
     from ..model.verdict import Budget, Diagnosis, Verdict
     from .alerts import Transition
+
+    Standing: TypeAlias = Literal["healthy", "idle", "problem", "unjudged"]
 
 _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 BAD = ("critical", "warn")
@@ -57,6 +62,27 @@ def cost(key: str, budget: Budget | None) -> float:
     rule = BY_KEY.get(key)
     parts = _COSTS.get(key, () if rule is None else (rule.part,))
     return 0.0 if budget is None else sum(budget.shares.get(part, 0.0) for part in parts)
+
+
+# Verdicts that say what nobody knows: what the GPU does, or what its program will do.
+_UNJUDGED = frozenset(("unknown", "starting", "loading")) | _DOWN
+_IDLE = frozenset(("idle", "serving_idle"))
+
+
+def standing_of(gpu: Gpu, diagnosis: Diagnosis) -> Standing:
+    """Return whether a GPU is healthy, idle, has a problem, or was not judged; its MIG instances are judged with it.
+
+    Healthy needs a judgement: a GPU that cannot be read, or whose readings do not tell, is not.
+    """
+    parts = (gpu, *gpu.instances)
+    found = [one for part in parts for one in diagnosis if part.uuid is not None and one.uuid == part.uuid]
+    keys = {one.key for one in found}
+    judged = {one.uuid for one in found}
+    if any(one.severity in BAD and not _is_over(one) for whole in found for one in (whole, *whole.also)):
+        return "problem"
+    if gpu.state in DOWN or keys & _UNJUDGED or not all(part.uuid in judged for part in gpu.instances or (gpu,)):
+        return "unjudged"
+    return "idle" if keys <= _IDLE else "healthy"
 
 
 def _rank(concern: Concern) -> tuple[object, ...]:

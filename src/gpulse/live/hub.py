@@ -159,7 +159,7 @@ class Hub(StreamLog):
             self._processes = wire.message("processes", wire.processes(snapshot))
             text.append(self._processes)
         # the id comes last: who was cut off before it is given all of this again
-        text.append(wire.message("sample", wire.sample(snapshot), self._next_id()))
+        text.append(wire.message("sample", wire.sample(snapshot, self.verdicts.latest), self._next_id()))
         self._append(snapshot.time, b"".join(text), lambda: setattr(self, "latest", snapshot))
 
     def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
