@@ -48,6 +48,8 @@ export interface Gpu extends Reading {
   state: State;
   processes?: Process[];
   instances?: Gpu[];
+  /** Whether it is well, as far as it was judged. */
+  standing?: "healthy" | "idle" | "problem" | "unjudged";
   /** Why it shows no values, and the style of that text. */
   silence?: [string, string];
   /** What its values do not say, in the words of the terminal: texts with their styles. */

@@ -23,7 +23,7 @@ export const SET_BACK = 60; // seconds; a sample older than the one before by mo
 const LATE = 3; // intervals of silence after which what is shown counts as old
 const EVENTS = 2000;
 const FIRST_JUDGEMENT = 60; // seconds after which a server has judged every GPU
-const TOLD = ["held", "notes", "silence"]; // words that a sample has only where there are any
+const TOLD = ["held", "notes", "silence", "standing"]; // words that a sample has only where there are any
 const LASTING = new Set(["unsupported", "skipped"]); // gaps that the stream does not repeat
 
 /** A catalog that answers by key. */
@@ -240,11 +240,13 @@ export class Machine {
     return [uuid, ...parts.map((part) => part.uuid)].flatMap((one) => this.processes.get(one) ?? []);
   }
 
-  /** Return the GPUs with which nothing is wrong; undefined before there is a judgement. */
-  healthy(): Gpu[] | undefined {
+  /** Return the GPUs with which nothing is wrong, by what the server says of them; undefined before there is a judgement. */
+  well(): Record<"healthy" | "idle" | "unjudged", Gpu[]> | undefined {
     if (!this.judged) return undefined;
     const wrong = new Set(this.problems.flatMap((problem) => problem.uuids.map((uuid) => this.whole(uuid))));
-    return this.gpus.filter((gpu) => !wrong.has(gpu) && gpu.state !== "lost" && gpu.state !== "timeout");
+    const rest = this.gpus.filter((gpu) => !wrong.has(gpu));
+    const those = (standing: string) => rest.filter((gpu) => (gpu.standing ?? "unjudged") === standing);
+    return { healthy: those("healthy"), idle: those("idle"), unjudged: those("unjudged") };
   }
 
   /** Return a GPU by its UUID or that of one of its MIG instances. */

@@ -5,10 +5,12 @@ import { budgetFigure } from "./budget.ts";
 import type { Gpu, Problem, Verdict } from "./contract.ts";
 import { decisions, decisionText } from "./decide.ts";
 import { h, setShown, setText } from "./elements.ts";
+import type { Machine } from "./machine.ts";
 import type { Page } from "./page.ts";
 import { SEVERITIES } from "./vocabulary.ts";
 import { label, placeText, problemFacts } from "./words.ts";
 
+const WELL = { healthy: "healthy", idle: "idle", unjudged: "not judged" };
 const MOST = 4; // problems in sight; the others unfold
 
 interface Item {
@@ -44,12 +46,12 @@ export class Problems {
     const { verdicts, errors } = machine;
     const mine = (uuid: string) => machine.whole(uuid)?.uuid === this.uuid;
     const problems = machine.problems.filter((problem) => !this.uuid || problem.uuids.some(mine));
-    const healthy = this.uuid ? undefined : machine.healthy();
-    const known = JSON.stringify([problems, verdicts, errors, healthy?.map((gpu) => gpu.uuid)]);
+    const well = this.uuid ? undefined : machine.well();
+    const known = JSON.stringify([problems, verdicts, errors, Object.values(well ?? {}).map((gpus) => gpus.map((gpu) => gpu.uuid))]);
     const deciding = document.activeElement?.closest(".decide form"); // what somebody writes there must not vanish
     if (known !== this.shown && !(deciding && this.element.contains(deciding))) {
       this.shown = known;
-      this.build(problems, healthy);
+      this.build(problems, well);
     }
     for (const [line, problem] of this.facts) {
       const decided = decisionText(problem.alerts ?? [], machine.now());
@@ -57,7 +59,7 @@ export class Problems {
     }
   }
 
-  private build(problems: Problem[], healthy: Gpu[] | undefined): void {
+  private build(problems: Problem[], well: ReturnType<Machine["well"]>): void {
     const { verdicts, errors } = this.page.machine;
     this.facts = [];
     const rows = problems.map((problem) => this.row(this.item(problem), problem));
@@ -70,7 +72,11 @@ export class Problems {
     const rest = rows.length > MOST + 1 ? rows.splice(MOST) : []; // "and 1 more" would take the room of that one
     const list = h("ul", {}, ...rows);
     if (rest.length) list.append(h("li", { class: "others" }, this.unfolding("more", `and ${rest.length} more`, h("ul", {}, ...rest))));
-    if (healthy?.length) list.append(h("li", { class: "others good" }, this.unfolding("healthy", `${healthy.length} healthy`, this.wellList(healthy))));
+    for (const [standing, word] of Object.entries(WELL)) {
+      const gpus = well?.[standing as keyof typeof WELL] ?? [];
+      const style = standing === "healthy" ? "others good" : "others";
+      if (gpus.length) list.append(h("li", { class: style }, this.unfolding(standing, `${gpus.length} ${word}`, this.wellList(gpus))));
+    }
     setShown(this.element, list.childElementCount > 0);
     this.element.replaceChildren(list);
   }

@@ -32,10 +32,15 @@ export function silence(gpu: Gpu): string {
 /** Return how busy a GPU is; undefined where nobody measures it. */
 const shareOf = (gpu: Gpu) => numberOf(gpu, "utilization") ?? numberOf(gpu, "sm_active");
 
-/** Tell whether nobody uses a GPU: processes that cannot be seen still show in its load and its memory. */
+/**
+ * Tell whether nobody uses a GPU without processes: those that cannot be seen still show in its load and its memory.
+ * Where either is not known, nobody can say that it is free.
+ */
 function isFree(gpu: Gpu): boolean {
-  const known = !silence(gpu) && !gpu.gaps?.["processes"] && !gpu.held_for;
-  return known && (shareOf(gpu) ?? 0) < BUSY && (numberOf(gpu, "memory_unattributed") ?? 0) < UNATTRIBUTED;
+  const share = shareOf(gpu);
+  const held = gpu.memory_unified ? 0 : (numberOf(gpu, "memory_unattributed") ?? numberOf(gpu, "memory_used"));
+  if (silence(gpu) || gpu.gaps?.["processes"] || gpu.held_for || share === undefined || held === undefined) return false;
+  return share < BUSY && held < UNATTRIBUTED;
 }
 
 /** Say who uses a GPU, or that it is free; empty where neither is known. */

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from ..model.catalog import DOWN
 from ..model.condition import SEVERITIES
 from ..model.verdict import WAITS, Concern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Literal, TypeAlias
 
+    from ..model.catalog import Gpu
     from ..model.verdict import Budget, Diagnosis, Verdict
     from .alerts import Transition
+
+    Standing: TypeAlias = Literal["healthy", "idle", "problem", "unjudged"]
 
 _WORST: dict[str, int] = {severity: place for place, severity in enumerate(SEVERITIES)}
 BAD = ("critical", "warn")
@@ -59,6 +64,27 @@ def cost(key: str, budget: Budget | None) -> float:
     return 0.0 if budget is None else sum(budget.shares.get(part, 0.0) for part in parts)
 
 
+# Verdicts that say what nobody knows: what the GPU does, or what its program will do.
+_UNJUDGED = frozenset(("unknown", "starting", "loading")) | _DOWN
+_IDLE = frozenset(("idle", "serving_idle"))
+
+
+def standing_of(gpu: Gpu, diagnosis: Diagnosis) -> Standing:
+    """Return whether a GPU is healthy, idle, has a problem, or was not judged; its MIG instances are judged with it.
+
+    Healthy needs a judgement: a GPU that cannot be read, or whose readings do not tell, is not.
+    """
+    parts = (gpu, *gpu.instances)
+    found = [one for part in parts for one in diagnosis if part.uuid is not None and one.uuid == part.uuid]
+    keys = {one.key for one in found}
+    judged = {one.uuid for one in found}
+    if any(one.severity in BAD and not _is_over(one) for whole in found for one in (whole, *whole.also)):
+        return "problem"
+    if gpu.state in DOWN or keys & _UNJUDGED or not all(part.uuid in judged for part in gpu.instances or (gpu,)):
+        return "unjudged"
+    return "idle" if keys <= _IDLE else "healthy"
+
+
 def _rank(concern: Concern) -> tuple[object, ...]:
     soon = float("inf") if concern.expected is None else concern.expected
     numbers = [int(part) if part.isdecimal() else 0 for name in concern.gpus[:1] for part in name.split(":")]
@@ -80,7 +106,7 @@ def _of_verdict(verdict: Verdict, cost: float, watched: float, time: float) -> C
     """Return a verdict as a concern; one that held from the beginning of what was `watched` began nobody knows when."""
     began = verdict.values.get("start_time", verdict.start)
     first = began if isinstance(began, (int, float)) else verdict.start
-    seen = first if verdict.since is None else min(first, verdict.since)
+    seen = first if verdict.since is None or verdict.key in _DOWN else min(first, verdict.since)
     known = verdict.since is not None or first > watched + _EDGE
     holder = verdict.processes[0] if verdict.processes else None
     eta = verdict.values.get("eta")

@@ -7,6 +7,7 @@ from itertools import pairwise
 from ..model.catalog import DOWN
 from ..model.condition import rank
 from ..model.event import Event
+from ..model.identity import PLACE, GpuIdentities, rename
 from ..sampling.clock import SystemClock
 from ..value import Value, fresh
 from .link_watch import LinkWatch
@@ -45,6 +46,7 @@ class EventDetector:
 
     def __init__(self, clock: RecordedClock | None = None) -> None:
         self._gpus: dict[str, _WatchedGpu] = {}
+        self._identities = GpuIdentities()
         self._began = False
         self._clock = clock or RecordedClock()
         self._links = LinkWatch()
@@ -55,17 +57,16 @@ class EventDetector:
         leap = sum(event.value or 0.0 for event in found if event.kind == "clock")
         ended: dict[float, _Ended] = {}
         present = set()
-        for position, gpu in enumerate(snapshot.gpus):
-            name = gpu.uuid or f"at {position}"
+        names = self._identities.keys(snapshot.gpus)
+        rename(self._gpus, self._identities.renamed)
+        for position, (name, gpu) in enumerate(zip(names, snapshot.gpus, strict=True)):
             present.add(name)
-            if gpu.uuid and name not in self._gpus and f"at {position}" in self._gpus:  # its identity can be read now
-                self._gpus[name] = self._gpus.pop(f"at {position}")
-                self._gpus[name].uuid = gpu.uuid
-            if name not in self._gpus:
-                self._gpus[name] = _WatchedGpu(number_of(gpu) or f"{position}", gpu.uuid or "")
-                if self._began:
-                    found.append(self._gpus[name].event(snapshot.time, "added"))
-            found += self._gpus[name].compare(gpu, snapshot.time, leap, ended)
+            new = name not in self._gpus
+            watched = self._gpus.setdefault(name, _WatchedGpu())
+            watched.label, watched.uuid = number_of(gpu) or f"{position}", "" if name.startswith(PLACE) else name
+            if new and self._began:
+                found.append(watched.event(snapshot.time, "added"))
+            found += watched.compare(gpu, snapshot.time, leap, ended)
         for name in self._gpus.keys() - present:
             found.append(self._gpus.pop(name).event(snapshot.time, "removed"))
         self._began = True
@@ -144,12 +145,11 @@ class _WatchedGpu:
     """State of one GPU as of the previous snapshot."""
 
     __slots__ = (
-        "_errors", "_fault", "_held", "_label", "_listed", "_reasons_seen", "_state", "_throttling", "_xids", "uuid",
+        "_errors", "_fault", "_held", "_listed", "_reasons_seen", "_state", "_throttling", "_xids", "label", "uuid",
     )  # fmt: skip
 
-    def __init__(self, label: str, uuid: str) -> None:
-        self._label = label
-        self.uuid = uuid
+    def __init__(self) -> None:
+        self.label = self.uuid = ""
         self._state = "ok"
         self._fault: Event | None = None
         self._xids = XidNews()
@@ -161,7 +161,7 @@ class _WatchedGpu:
 
     def event(self, time: float, kind: str, **fields: Any) -> Event:
         """Return an event of this GPU."""
-        return Event(time, kind, (self._label,), uuids=(self.uuid,) if self.uuid else (), **fields)
+        return Event(time, kind, (self.label,), uuids=(self.uuid,) if self.uuid else (), **fields)
 
     def compare(self, gpu: Gpu, time: float, leap: float, ended: dict[float, _Ended]) -> list[Event]:
         """Return what happened; `leap` is by how many seconds the clock was set forward meanwhile."""
@@ -189,7 +189,8 @@ class _WatchedGpu:
             return []
         self._state = gpu.state
         found = [] if self._fault is None else [self._fault.replace(until=time)]
-        event = self.event(time, "back" if gpu.state == "ok" else gpu.state, value=gpu.xid_last)
+        began = time if gpu.since is None else min(time, gpu.since)
+        event = self.event(began, "back" if gpu.state == "ok" else gpu.state, value=gpu.xid_last)
         self._fault = event if gpu.state in DOWN else None
         return [event, *found]
 
@@ -223,7 +224,7 @@ class _WatchedGpu:
         for pid in sorted(gone_pids):
             gone = held.pop(pid)
             end = ended.setdefault(pid, _Ended(gone.process))
-            end.gpus.append(self._label)
+            end.gpus.append(self.label)
             end.uuids += [self.uuid] if self.uuid else []
             end.peak = end.peak if gone.peak is None else (end.peak or 0.0) + gone.peak
             end.ran_out = gone.ran_out(gpu.memory_total) if end.ran_out is None else end.ran_out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.catalog import COSTLY
+from ..model.identity import GpuIdentities, rename
 from .energy import TELLING
 from .own_use import OwnTally
 from .readings import HARMLESS, POWER_CAP
@@ -54,6 +55,7 @@ class Tally:
         self.waited = 0.0
         self.tokens = 0.0
         self.step_times = StepTimes()
+        self._identities = GpuIdentities()
         self.gpus: dict[str, GpuTally] = {}
         self._host: dict[str, WeightedSeries] = {}
         self._program: dict[str, WeightedSeries] = {}
@@ -75,8 +77,9 @@ class Tally:
         `own` are the PIDs of the program whose window it is; None if nobody knows.
         """
         self.samples += 1
-        for at, gpu in enumerate(snapshot.gpus):
-            name = gpu.uuid or f"at {at}"
+        names = self._identities.keys(snapshot.gpus)
+        rename(self.gpus, self._identities.renamed)
+        for name, gpu in zip(names, snapshot.gpus, strict=True):
             tally = self.gpus[name] = self.gpus.get(name) or GpuTally(gpu)
             tally.add(gpu, seconds, within)
             tally.own.add(gpu, own, seconds, within)
@@ -98,14 +101,14 @@ class Tally:
 
     def add_shares(self, snapshot: Snapshot, own: Collection[int], seconds: float) -> None:
         """Let the SM shares of the processes stand for `seconds`: they were read now, and cover the time since they were last read."""
-        for at, gpu in enumerate(snapshot.gpus):
-            if (tally := self.gpus.get(gpu.uuid or f"at {at}")) is not None:
+        for name, gpu in zip(self._identities.keys(snapshot.gpus), snapshot.gpus, strict=True):
+            if (tally := self.gpus.get(name)) is not None:
                 tally.own.add_shares(gpu, own, seconds)
 
     def add_activity(self, snapshot: Snapshot, seconds: float) -> None:
         """Let the activity values of the sample that was added last stand for `seconds` more, since they are read less often."""
-        for at, gpu in enumerate(snapshot.gpus):
-            if (tally := self.gpus.get(gpu.uuid or f"at {at}")) is not None:
+        for name, gpu in zip(self._identities.keys(snapshot.gpus), snapshot.gpus, strict=True):
+            if (tally := self.gpus.get(name)) is not None:
                 _gather(tally.series, gpu, seconds, among=COSTLY)
 
     def raise_peaks(self, key: str, peaks: Mapping[str, float]) -> None:

@@ -9,6 +9,7 @@ from collections import deque
 from ..analysis.alerts import Desk, Notice, RuleSet, rules_from
 from ..errors import ConfigError, GpulseError
 from ..model.event import Event, Silence, new_silence
+from ..model.identity import GpuIdentities
 from ..present.alerts import alert_line, alert_plain
 from ..store.alert_file import AlertFile
 from .delivery import Callback
@@ -54,6 +55,7 @@ class Alerts:
         self.rules = tuple(rule.name for rule in rules)
         self._say = say
         self._said: set[str] = set()
+        self.gpus = GpuIdentities()  # the GPUs of this machine, remembered from before a restart
         self._rule_set = RuleSet(rules, self._rule_failed, explain)
         self._desk = Desk(policy_from(table))
         self._recent: deque[Transition] = deque(maxlen=_RECENT)
@@ -92,7 +94,7 @@ class Alerts:
 
     def add(self, snapshot: Snapshot) -> list[Transition]:
         """Take a sample, hand on what turned and return it; never waits for a delivery and never raises."""
-        now = snapshot.time
+        snapshot, now = self.gpus.recognized(snapshot), snapshot.time
         if self._file.changed:
             self._guarded(lambda: self._read_decisions(now))
         turned = self._rule_set.observe(snapshot)
@@ -102,8 +104,8 @@ class Alerts:
             self._log.put(Notice(transition.state, now, (transition,)))
         self._send(self._desk.take(turned, self._rule_set.active, now))
         self._refresh(now)
-        if self._desk.changed:
-            self._desk.changed = False
+        if self._desk.changed or self.gpus.changed:
+            self._desk.changed = self.gpus.changed = False
             self._guarded(self._save)
         return turned
 
@@ -172,8 +174,9 @@ class Alerts:
     def _take_over(self) -> None:
         self._file.own()
         document = self._file.read()
-        rows = document.get("active")
-        strange = self._rule_set.resume(self._desk.restore(rows if isinstance(rows, list) else ()))
+        rows, gpus = document.get("active"), document.get("gpus")
+        self.gpus.remember(gpus)
+        strange = self._rule_set.resume(self._desk.restore(rows if isinstance(rows, list) else ()), gpus)
         self._desk.forget(strange)
         self._read_decisions(time.time())
 
@@ -198,7 +201,7 @@ class Alerts:
 
     def _save(self) -> None:
         if self._file.owned:
-            self._file.save(self._desk.to_plain())
+            self._file.save(self._desk.to_plain(), self.gpus.to_plain())
 
     def _guarded(self, action: Callable[[], object]) -> None:
         """Do something with the file; without it alerts are still told, perhaps twice after a restart."""

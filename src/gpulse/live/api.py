@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.snapshot import Snapshot
+    from ..model.verdict import Diagnosis
     from .hub import Hub
     from .past import Past
 
@@ -95,7 +96,7 @@ class ApiRequest:
         number = self.hub.number
         if self._snapshot[0] != number or number == 0:
             hub, snapshot = self.hub, self.latest()
-            text = self._written(snapshot, hub.active_alerts(), hub.verdicts.found, hub.problems)
+            text = self._written(snapshot, hub.active_alerts(), hub.verdicts.found, hub.problems, hub.verdicts.latest)
             self._snapshot = (number, text)
         return self._snapshot[1]
 
@@ -104,9 +105,12 @@ class ApiRequest:
         then = self.remembered().state_at(at)
         if then.snapshot is None:
             raise Refusal(404, "nothing was recorded at that time.")
-        return self._written(self.hub.concealed(then.snapshot), then.alerts, then.verdicts, then.problems)
+        seen = self.hub.concealed(then.snapshot)
+        return self._written(seen, then.alerts, then.verdicts, then.problems, then.diagnosis)
 
-    def _written(self, snapshot: Snapshot, alerts: Any, verdicts: Any, problems: Any) -> bytes:
+    def _written(
+        self, snapshot: Snapshot, alerts: Any, verdicts: Any, problems: Any, diagnosis: Diagnosis
+    ) -> bytes:
         """Return a snapshot as text. One format of time in the whole API; that of recordings is text."""
         hub = self.hub
         server = {
@@ -121,7 +125,7 @@ class ApiRequest:
         told = {"alerts": alerts, "verdicts": verdicts, "problems": problems, "time": round(snapshot.time, 3)}
         plain = to_plain(snapshot)
         pairs = zip(plain["gpus"], snapshot.gpus, strict=True)
-        gpus = [values | wire.words_of(gpu, snapshot.time) for values, gpu in pairs]
+        gpus = [values | wire.words_of(gpu, snapshot.time, diagnosis) for values, gpu in pairs]
         return wire.compact(plain | told | {"gpus": gpus, "server": server})
 
     def uuids(self) -> set[str]:

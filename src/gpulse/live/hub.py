@@ -9,6 +9,7 @@ from functools import partial
 from ..analysis.diagnosis.running import LiveDiagnosis
 from ..analysis.events import ClockWatch, EventDetector
 from ..model.catalog import DOWN, EVIDENCE
+from ..model.identity import GpuIdentities
 from ..model.select import EVERYTHING, Wanted
 from ..present.program import running_text
 from ..present.verdicts import QUIET, verdict_event, verdict_row
@@ -67,6 +68,7 @@ class Hub(StreamLog):
         self.details = frozenset(details)
         self._conceal = conceal or (None if commands else wire.without_commands)
         self.alerts = alerts
+        self._identities = GpuIdentities() if alerts is None else alerts.gpus
         self._keep = keep
         self.events = EventLog()
         # what programs of this computer say of themselves belongs to no simulated machine, and names files and functions
@@ -131,7 +133,7 @@ class Hub(StreamLog):
 
     def add(self, snapshot: Snapshot) -> None:
         """Take a snapshot: hand it to the watchers, make its text, wake those who listen."""
-        snapshot = self.concealed(snapshot)
+        snapshot = self.concealed(self._identities.recognized(snapshot))
         for watcher in self._watchers:
             self._guarded(watcher, snapshot)
         events = self.events.observe(snapshot)
@@ -157,7 +159,7 @@ class Hub(StreamLog):
             self._processes = wire.message("processes", wire.processes(snapshot))
             text.append(self._processes)
         # the id comes last: who was cut off before it is given all of this again
-        text.append(wire.message("sample", wire.sample(snapshot), self._next_id()))
+        text.append(wire.message("sample", wire.sample(snapshot, self.verdicts.latest), self._next_id()))
         self._append(snapshot.time, b"".join(text), lambda: setattr(self, "latest", snapshot))
 
     def _alert_news(self, turned: Sequence[Transition]) -> list[bytes]:
@@ -265,8 +267,8 @@ class Verdicts:
 
     def add(self, snapshot: Snapshot) -> list[Event]:
         """Take a sample; return an event for each GPU whose verdict has changed."""
-        judged = self._live.add(snapshot)
-        if judged:
+        before, judged = self._live.latest, self._live.add(snapshot)
+        if self._live.latest is not before:
             self.found = [verdict_row(verdict) for verdict in self._live.latest if verdict.key not in QUIET]
         if self._programs and (judged or not 0 <= snapshot.time - self._asked < _RUNS_EVERY):
             self._asked = snapshot.time

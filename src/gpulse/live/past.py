@@ -10,6 +10,7 @@ from ..analysis.alerts import Transition
 from ..analysis.diagnosis.judge import diagnose
 from ..analysis.diagnosis.running import WINDOW
 from ..model.snapshot import Cadence
+from ..model.verdict import Diagnosis
 from ..present.events import event_style, event_text
 from ..present.verdicts import QUIET, verdict_row
 from ..store.history import HistoryBusy, HistoryError, HistoryReader, Recorder
@@ -206,16 +207,17 @@ _MOMENTARY = ("process-end", "out-of-memory", "gpu-free")  # kinds of alerts tha
 class PastState:
     """What was known at a time. `snapshot` is the last one at or before it, None if nothing was recorded then."""
 
-    __slots__ = ("alerts", "problems", "snapshot", "verdicts")
+    __slots__ = ("alerts", "diagnosis", "problems", "snapshot", "verdicts")
 
     def __init__(self, reader: HistoryReader, at: float) -> None:
         samples = list(reader.snapshots(at - WINDOW, at + 0.001))
         self.snapshot = None if _is_gap(samples, at) else samples[-1]
+        self.diagnosis = Diagnosis()
         self.verdicts: list[dict[str, Any]] = []
         self.alerts: list[dict[str, Any]] = []
         self.problems: list[dict[str, Any]] = []
         if self.snapshot is not None:
-            diagnosis = diagnose(samples)
+            diagnosis = self.diagnosis = diagnose(samples)
             active = _active(reader.events(at - _LOOK_BACK, at + 0.001, {"alert"}), at)
             self.verdicts = [verdict_row(verdict) for verdict in diagnosis if verdict.key not in QUIET]
             self.alerts = [_alert_row(event) for event in active]

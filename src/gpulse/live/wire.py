@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 
-from ..analysis.concerns import concerns
+from ..analysis.concerns import concerns, standing_of
 from ..analysis.readings import activity
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, TRACES, Gpu, Process
 from ..model.snapshot import Snapshot
@@ -95,11 +95,11 @@ def same_problems(found: Sequence[Mapping[str, Any]], before: Sequence[Mapping[s
     return [{**one, "lost": 0} for one in found] == [{**one, "lost": 0} for one in before]
 
 
-def sample(snapshot: Snapshot) -> dict[str, Any]:
-    """Return the values of a snapshot that can change, without processes."""
+def sample(snapshot: Snapshot, diagnosis: Diagnosis | None = None) -> dict[str, Any]:
+    """Return the values of a snapshot that can change, without processes; `diagnosis` is the last judgement, if there is any."""
     return {
         "time": round(snapshot.time, 3),
-        "gpus": [_gpu(gpu) | words_of(gpu, snapshot.time) for gpu in snapshot.gpus],
+        "gpus": [_gpu(gpu) | words_of(gpu, snapshot.time, diagnosis) for gpu in snapshot.gpus],
         "host": _values(snapshot.host, _MOVING_HOST),
     } | ({"serving": [_server(server) for server in snapshot.serving]} if snapshot.serving else {})
 
@@ -158,13 +158,15 @@ def without_commands(snapshot: Snapshot, of: str | None = None) -> Snapshot:
     return snapshot.replace(gpus=tuple(map(bare, snapshot.gpus)))
 
 
-def words_of(gpu: Gpu, now: float) -> dict[str, Any]:
+def words_of(gpu: Gpu, now: float, diagnosis: Diagnosis | None = None) -> dict[str, Any]:
     """Return what the terminal says of a GPU beside its values, as texts with their styles.
 
-    `silence` is why it shows none, `notes` what they do not say; either is missing where there is nothing to say.
+    `standing` is healthy, idle, problem or unjudged, missing without a `diagnosis`. `silence` is why it shows no values, `notes`
+    what they do not say; either is missing where there is nothing to say.
     """
     quiet, notes = silence(gpu, now), [[text, style] for text, style, _ in remarks(gpu)]
-    return ({"silence": [*quiet]} if quiet[0] else {}) | ({"notes": notes} if notes else {})
+    standing = {} if diagnosis is None else {"standing": standing_of(gpu, diagnosis)}
+    return standing | ({"silence": [*quiet]} if quiet[0] else {}) | ({"notes": notes} if notes else {})
 
 
 def _gpu(gpu: Gpu) -> dict[str, Any]:

@@ -159,9 +159,9 @@ class AlertFile:
         self.update(lambda document: document.update(reclaim=records, events=[*_rows(document, "events"), *fresh]))
         self._seen = None
 
-    def save(self, active: list[dict[str, Any]]) -> None:
-        """Keep what people have been told."""
-        self.update(lambda document: document.update(schema=1, time=time.time(), active=active))
+    def save(self, active: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> None:
+        """Keep what people have been told, and the identities of GPUs: one that is lost after a restart does not tell its own."""
+        self.update(lambda document: document.update(schema=1, time=time.time(), active=active, gpus=gpus))
 
     def read(self) -> dict[str, Any]:
         """Return the document, and remember that it has been seen."""

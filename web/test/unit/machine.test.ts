@@ -128,21 +128,22 @@ test("processes of one user are told together", () => {
   assert.equal(who([{ pid: 1, user: "noor", name: "python", memory_used: 37 * 2 ** 30 }, { pid: 2 }]), "noor python 37.0 GiB +1");
 });
 
-test("GPUs are healthy when nothing is wrong with them or their MIG instances, and not before they are judged", () => {
+test("GPUs are healthy only if they were judged and nothing is wrong with them or their MIG instances", () => {
   const gpu = (index: number, more = {}) => ({ uuid: `GPU-${index}`, index, state: "ok" as const, ...more });
   const problem = (uuids: string[]) => ({ key: "leak", severity: "warn" as const, gpus: ["?"], uuids, title: "memory leak", text: "" });
-  const gpus = [gpu(0), gpu(1), gpu(2, { instances: [{ uuid: "MIG-a", state: "ok" }] }), gpu(3, { state: "lost" })];
+  const [healthy, idle] = [{ standing: "healthy" }, { standing: "idle" }];
+  const gpus = [gpu(0, healthy), gpu(1, healthy), gpu(2, { ...idle, instances: [{ uuid: "MIG-a", state: "ok" }] }), gpu(3, { state: "lost" }), gpu(4, { standing: "unjudged" })];
   const one = new Machine(() => TIME);
   const take = (problems?: ReturnType<typeof problem>[], started = TIME - 5) =>
     one.takeSnapshot({ time: TIME, host: {}, gpus, server: { started }, verdicts: problems?.length ? [{ uuid: "GPU-0", text: "healthy" }] : [], ...(problems ? { problems } : {}) });
-  const healthy = () => one.healthy()?.map((found) => found.index);
+  const well = () => Object.values(one.well() ?? {}).map((found) => found.map((gpu) => gpu.index));
   take();
-  assert.equal(healthy(), undefined);
+  assert.equal(one.well(), undefined);
   take([]);
-  assert.equal(healthy(), undefined);
+  assert.equal(one.well(), undefined);
   take([problem(["GPU-1"]), problem(["MIG-a"])]);
-  assert.deepEqual(healthy(), [0]);
+  assert.deepEqual(well(), [[0], [], [3, 4]]);
   assert.deepEqual(one.frozen().problems, one.problems);
   take([], TIME - 3600);
-  assert.deepEqual(healthy(), [0, 1, 2]);
+  assert.deepEqual(well(), [[0, 1], [2], [3, 4]]);
 });

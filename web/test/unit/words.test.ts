@@ -17,13 +17,19 @@ test("a GPU whose activity is not measured is not counted as idle", () => {
 });
 
 test("a GPU is free only if nothing shows that somebody uses it", () => {
-  assert.equal(userText(gpu({ utilization: 0 }), []), "free");
-  assert.equal(userText(gpu({ gaps: { utilization: "unsupported" } }), []), "free", "as far as is known");
-  assert.equal(userText(gpu({ utilization: 84 }), []), "");
+  const empty = { utilization: 0, memory_used: 0 };
+  assert.equal(userText(gpu(empty), []), "free");
+  assert.equal(userText(gpu({ ...empty, memory_used: 2 ** 30, memory_unattributed: 0 }), []), "free");
+  assert.equal(userText(gpu({ utilization: 0, memory_unified: true }), []), "free");
+  assert.equal(userText(gpu({}), []), "", "nothing is known");
+  assert.equal(userText(gpu({ utilization: 0 }), []), "", "its memory is not known");
+  assert.equal(userText(gpu({ memory_used: 0, gaps: { utilization: "unsupported" } }), []), "", "its activity is not known");
+  assert.equal(userText(gpu({ ...empty, utilization: 84 }), []), "");
+  assert.equal(userText(gpu({ ...empty, memory_used: 7 * 2 ** 30 }), []), "");
   assert.equal(userText(gpu({ utilization: 0, memory_unattributed: 60 * 2 ** 30 }), []), "");
   assert.equal(userText(gpu({ silence: ["no permission", "warn"] }), []), "");
-  assert.equal(userText(gpu({ utilization: 0, gaps: { processes: "denied" } }), []), "");
-  assert.equal(userText(gpu({ utilization: 0, held_for: "ada" }), []), "");
+  assert.equal(userText(gpu({ ...empty, gaps: { processes: "denied" } }), []), "");
+  assert.equal(userText(gpu({ ...empty, held_for: "ada" }), []), "");
 });
 
 test("processes that cannot be listed are not told as none", () => {

@@ -10,7 +10,7 @@ from ...model.event import Event
 from ...model.select import Wanted
 from ..events import NEARLY_FULL
 from ..readings import below_maximum, in_use, number_of
-from .rule import PLACE, Finding, Lasting, duration, number, size
+from .rule import Finding, Lasting, duration, number, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,18 +45,13 @@ class Lost(Lasting):
             kind = "timeout" if gpu.state == "timeout" else "lost"
             event = sample.event(kind, uuid, value=gpu.xid_last if lost else None, values=values)
             # a driver may be slow for a moment, but lost is lost
-            yield Finding(uuid, lost or kind == "timeout", event=event, patience=0.0 if lost else None)
-        self._forget_places(sample)
-        for uuid in self._known.keys() - sample.gpus.keys():
+            down, patience = lost or kind == "timeout", 0.0 if lost else None
+            yield Finding(uuid, down, event=event, patience=patience, began=gpu.since)
+        for uuid in [*(self._known.keys() - sample.gpus.keys())]:
             event = Event(sample.snapshot.time, "removed", (self._known[uuid] or "?",), uuids=(uuid,))
-            yield Finding(uuid, True, event=event)
-
-    def _forget_places(self, sample: RuleInput) -> None:
-        """Forget a GPU without UUID, known by its place only, if the GPU with its number has a UUID now."""
-        numbers = {number_of(gpu) for gpu in sample.gpus.values()}
-        for uuid in [uuid for uuid in self._known.keys() - sample.gpus.keys() if uuid.startswith(PLACE)]:
-            if self._known[uuid] in numbers:
+            if uuid in sample.replaced:
                 del self._known[uuid]
+            yield Finding(uuid, True, event=event, over=uuid in sample.replaced)
 
 
 class XidReported(Lasting):

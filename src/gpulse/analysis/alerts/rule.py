@@ -6,11 +6,13 @@ from math import nan
 
 from ...model.catalog import DOWN
 from ...model.event import Event
+from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
 from ...value import Value, fresh
 from ..readings import number_of
-from .transition import Latch, Standing, Transition
+from .latch import Latch
+from .transition import Standing, Transition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _SILENT = 900.0  # seconds after a restart in which a rule that still sees the condition has said so
-PLACE = "at "  # the key of a GPU without UUID begins with this and ends with its position
 
 
 def number(value: Any) -> float:
@@ -50,12 +51,13 @@ def size(value: Any) -> float:
 
 
 class RuleInput:
-    """One snapshot as rules see it: `now` in seconds watched, `gpus` by UUID, `instances` those of MIG, `holders` the processes.
+    """One snapshot as rules see it: `now` in seconds watched, `gpus` by key, `instances` those of MIG, `holders` the processes.
 
-    `events` is what happened since the snapshot before, `links` what is wrong with links now, as events that last.
+    `events` is what happened since the snapshot before, `links` what is wrong with links now, as events that last. `renamed` and
+    `replaced` are those of GpuIdentities: GPUs whose UUID became known, and GPUs whose slot has another one now.
     """
 
-    __slots__ = ("events", "gpus", "holders", "instances", "links", "now", "snapshot")
+    __slots__ = ("events", "gpus", "holders", "instances", "links", "now", "renamed", "replaced", "snapshot")
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class RuleInput:
         holders: Holders,
         events: Sequence[Event] = (),
         links: Sequence[Event] = (),
+        identities: GpuIdentities | None = None,
     ) -> None:
         self.events = events
         self.links = links
@@ -72,11 +75,13 @@ class RuleInput:
         self.holders = holders
         self.gpus: dict[str, Gpu] = {}
         self.instances: dict[str, tuple[str, Gpu]] = {}  # with the UUID of the whole GPU
-        for at, gpu in enumerate(snapshot.gpus):
-            uuid = gpu.uuid or f"{PLACE}{at}"
+        identities = identities or GpuIdentities()
+        for uuid, gpu in zip(identities.keys(snapshot.gpus), snapshot.gpus, strict=True):
             self.gpus.setdefault(uuid, gpu)
             for part, instance in enumerate(gpu.instances):
                 self.instances.setdefault(instance.uuid or f"{uuid}/{part}", (uuid, instance))
+        self.renamed = identities.renamed
+        self.replaced = identities.replaced
 
     def event(self, kind: str, uuid: str, **fields: Any) -> Event:
         """Return an event of a GPU or MIG instance at the time of this sample."""
@@ -126,7 +131,7 @@ class Finding(Value):
     """What one sample shows of one thing: whether the alert's condition holds and whether all is well; None if unknown.
 
     `calm` is the opposite of `holds` where it is not given. `event` describes the condition as it is now. `over` ends the alert at
-    once: the thing itself is gone. `patience` replaces the rule's own.
+    once: the thing itself is gone. `patience` replaces the rule's own. `began` is when it began to hold, if not with this sample.
     """
 
     uuid: str
@@ -136,6 +141,7 @@ class Finding(Value):
     what: str = ""
     patience: float | None = None
     over: bool = False
+    began: float | None = None
 
     @property
     def is_calm(self) -> bool | None:
@@ -177,6 +183,12 @@ class AlertRule:
     def resume(self, alert: Transition) -> None:
         """Go on with an alert that was active before a restart, so that it is not told again and clears when it is over."""
 
+    def rename(self, renamed: Mapping[str, str]) -> None:
+        """Take over that GPUs which were known by their place tell their UUID now: what rules keep of GPUs is in dicts by key."""
+        for kept in vars(self).values():
+            if isinstance(kept, dict):
+                rename(kept, renamed)
+
     def told_once(self, event: Event, what: str = "") -> Transition:
         """Return the alert about something that happened and does not last."""
         event = event.replace(rule=self.name, alert="fire", severity=self.severity or event.severity)
@@ -188,12 +200,15 @@ class _Watched(Value):
 
     latch: Latch = fresh(factory=Latch)
     holds: bool = False  # as far as is known
+    began: float | None = None  # when it began to hold
     last: Event | None = None  # when it last held
     now: Event | None = None
     severity: str = ""
 
     def see(self, finding: Finding) -> None:
         if finding.event is not None and finding.holds is not None:
+            if finding.holds and not self.holds:
+                self.began = finding.event.time if finding.began is None else finding.began
             self.holds, self.now = finding.holds, finding.event
             self.last = finding.event if finding.holds else self.last
 
@@ -238,7 +253,8 @@ class Lasting(AlertRule):
             watched.severity = self.severity or event.severity
         last = nan if fires or watched.last is None else watched.last.time
         event = event.replace(rule=self.name, alert="fire" if fires else "clear", severity=watched.severity)
-        return Transition(event, what, last_true=last, repeats=watched.latch.times(self._now))
+        began = watched.began if fires else None
+        return Transition(event, what, last_true=last, repeats=watched.latch.times(self._now), began=began)
 
     def standing(self, uuid: str, what: str) -> Standing | None:
         watched = self._watched.get((uuid, what))

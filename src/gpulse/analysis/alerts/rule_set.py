@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...model.event import Event
+from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...model.serving import preallocates
 from ...model.snapshot import Cadence
@@ -40,6 +41,7 @@ class RuleSet:
         explain: Explain | None = None,
         clock: RecordedClock | None = None,
     ) -> None:
+        self._identities = GpuIdentities()
         self._rules = tuple(rules)
         self._failed = failed
         self._explain = explain
@@ -53,8 +55,12 @@ class RuleSet:
         for rule in self._rules:
             self.wanted |= rule.wanted
 
-    def resume(self, alerts: Iterable[Transition]) -> list[Transition]:
-        """Go on with alerts that were active before a restart; return those that belong to no rule any more."""
+    def resume(self, alerts: Iterable[Transition], gpus: object = ()) -> list[Transition]:
+        """Go on with alerts that were active before a restart; return those that belong to no rule any more.
+
+        `gpus` are the GPUs of that time, as GpuIdentities gives them.
+        """
+        self._identities.remember(gpus)
         rules = {rule.name: rule for rule in self._rules}
         strange = []
         for alert in alerts:
@@ -62,6 +68,7 @@ class RuleSet:
                 strange.append(alert)
                 continue
             rule.resume(alert)
+            self._identities.expect(alert.uuid)
             self._active[alert.key] = alert
         self.active = tuple(self._active.values())
         return strange
@@ -70,9 +77,9 @@ class RuleSet:
         """Take a sample and return what turned, in the order of the rules."""
         now = self._time.advance(snapshot.time)
         self.events = self._detector.observe(snapshot)
-        sample = RuleInput(snapshot, now, self._holders, self.events, self._detector.links)
+        sample = RuleInput(snapshot, now, self._holders, self.events, self._detector.links, self._identities)
+        turned = self._rename(sample)
         self._holders.observe(list(sample.gpus.items()), now, snapshot.time)
-        turned: list[Transition] = []
         for rule in self._rules:
             try:
                 turned += rule.observe(sample)
@@ -84,12 +91,30 @@ class RuleSet:
             if transition.state == "fire" and self._explain is not None and hangs(transition.event):
                 self._add_explanation(transition, snapshot)
             if transition.state == "clear":
-                self._active.pop(transition.key, None)
+                fired = self._active.pop(transition.key, transition)
+                transition.known_as = transition.known_as or fired.known_as
             elif not transition.once:
                 self._active[transition.key] = transition
         if turned or self._active:
             self.active = tuple(self._renewed(fired) for fired in self._active.values())
         return turned
+
+    def _rename(self, sample: RuleInput) -> list[Transition]:
+        """Go on with alerts of GPUs that were known by their place under the UUID; end those that the UUID has, too."""
+        if not sample.renamed:
+            return []
+        self._holders.rename(sample.renamed)
+        for rule in self._rules:
+            rule.rename(sample.renamed)
+        ended = []
+        for old in [alert for alert in self._active.values() if alert.uuid in sample.renamed]:
+            del self._active[old.key]
+            new = old.moved(sample.renamed[old.uuid])
+            if new.key in self._active:
+                ended.append(old.replace(event=old.event.replace(time=sample.snapshot.time, alert="clear")))
+            else:
+                self._active[new.key] = new
+        return ended
 
     def _add_explanation(self, transition: Transition, snapshot: Snapshot) -> None:
         assert self._explain is not None
@@ -195,6 +220,13 @@ class Holders:
             if gpu.state in ("ok", "asleep") and "processes" not in gpu.gaps:
                 self._compare(uuid, gpu, now, time - self._listed.get(uuid, time))
                 self._listed[uuid] = time
+
+    def rename(self, renamed: Mapping[str, str]) -> None:
+        """Take over that GPUs which were known by their place tell their UUID now."""
+        rename(self._holders, renamed)
+        rename(self._listed, renamed)
+        for holder in self._holders.values():
+            holder.uuid = renamed.get(holder.uuid, holder.uuid)
 
     def present(self) -> Iterator[HolderProcess]:
         """Walk the processes that were there at the last sample."""

@@ -1,9 +1,8 @@
-"""Alerts that fire and clear, the latch that decides when, and the desk that decides which of them people are told, and how often."""
+"""Alerts that fire and clear, and the desk that decides which of them people are told, and how often."""
 
 from __future__ import annotations
 
 import zlib
-from collections import deque
 from math import nan
 
 from ...model.event import Event, Silence
@@ -41,6 +40,8 @@ class Transition(Value):
     last_true: float = nan  # the time of the event, if it is not given
     repeats: int = 1
     standing: Standing | None = None
+    began: float | None = None  # when its condition began, if that is known
+    known_as: str = ""  # its id, if the UUID of its GPU became known after it fired
 
     def __post_init__(self) -> None:
         if self.last_true != self.last_true:
@@ -53,7 +54,10 @@ class Transition(Value):
         values = {**fired.values, **standing.last.values}
         if isinstance(idle := values.get("idle"), (int, float)):  # by then; since, it has lasted on
             values["idle"] = idle + standing.last.time - fired.time
-        event = standing.last.replace(**changes, values=values)
+        known = (
+            fired.uuids if fired.uuids[:1] != standing.last.uuids[:1] else standing.last.uuids
+        )  # it was seen by its place
+        event = standing.last.replace(**changes, values=values, uuids=known)
         return self.replace(event=event, last_true=standing.last.time, repeats=standing.repeats, standing=standing)
 
     @property
@@ -90,7 +94,9 @@ class Transition(Value):
     def since(self) -> float:
         """When its condition began: before it fired, where it had to last for a while."""
         idle = self.values.get("idle")
-        return self.last_true - idle if isinstance(idle, (int, float)) else self.time
+        if isinstance(idle, (int, float)):
+            return self.last_true - idle
+        return self.time if self.began is None else min(self.began, self.time)
 
     @property
     def values(self) -> Mapping[str, float | str]:
@@ -105,118 +111,33 @@ class Transition(Value):
     @property
     def id(self) -> str:
         """What people call the alert by on a command line: six characters, the same for as long as it lasts."""
-        return f"{zlib.crc32(repr(self.key).encode()):08x}"[:6]
+        return self.known_as or f"{zlib.crc32(repr(self.key).encode()):08x}"[:6]
+
+    def moved(self, uuid: str) -> Transition:
+        """Return the same alert, with the same id, of a GPU whose UUID became known after it fired."""
+        event = self.event.replace(uuids=(uuid, *self.event.uuids[1:]))
+        return self.replace(event=event, known_as=self.id)
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as JSON takes it, for `from_plain`."""
-        plain = {"event": self.event.to_plain(), "what": self.what, "once": self.once}
-        return plain | {"last_true": self.last_true, "repeats": self.repeats}
+        plain = {"event": self.event.to_plain(), "what": self.what, "once": self.once, "known_as": self.known_as}
+        return plain | {"last_true": self.last_true, "repeats": self.repeats, "began": self.began}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Transition:
         """Return a transition of plain data; raises KeyError, TypeError or ValueError for what is none."""
         event = Event.from_plain(plain["event"])
         last, repeats = float(plain["last_true"]), int(plain["repeats"])
-        return cls(event, str(plain["what"]), bool(plain["once"]), last_true=last, repeats=repeats)
-
-
-_OFTEN = 600.0  # seconds after a clear in which another fire is a repeat
-_REPEATS = 2  # repeats after which the calm that is needed doubles with each
-_LEAST_CALM = 15.0
-COUNTED = 1800.0  # seconds for which spells are counted
-
-
-class Latch:
-    """Active once something has held for a while, until its opposite has: never two fires in a row.
-
-    Time in which nobody knows is not counted and ends nothing. What comes and goes must stay calm for longer with each repeat,
-    so that it does not flood the recipients.
-    """
-
-    __slots__ = ("_cleared", "_counting", "_held", "_last", "_repeats", "_run", "_spell", "_spells", "active")
-
-    def __init__(self) -> None:
-        self.active = False
-        self._run = 0.0  # seconds for which what is waited for has held
-        self._held: deque[tuple[float, float]] = (
-            deque()
-        )  # when it held, and for how long, as far as `slack` reaches back
-        self._counting = False
-        self._last: float | None = None
-        self._cleared: float | None = None
-        self._repeats = 0
-        self._spell: float | None = -1.0  # seconds for which it has held without a break; None once that was counted
-        self._spells: deque[float] = deque(maxlen=1000)
-
-    def times(self, now: float) -> int:
-        """Return how many times it has begun to hold, for as long as is needed to fire, in the last half hour."""
-        return sum(began > now - COUNTED for began in self._spells)
-
-    def resume(self) -> None:
-        """Be active, as another latch was before a restart."""
-        self.active = True
-        self._spell = None
-
-    def step(
-        self, now: float, holds: bool | None, calm: bool | None, patience: float, calm_for: float, slack: float = 0.0
-    ) -> bool | None:
-        """Return True when it fires, False when it clears, else None.
-
-        It fires after `patience` seconds of `holds` and clears after `calm_for` of `calm`; both may be false, between two
-        thresholds. With `slack`, it fires once it held for `patience` of the last `slack` seconds, with pauses: a sample stands
-        for the time since the one before.
-        """
-        seconds = 0.0 if self._last is None else now - self._last
-        self._last = now
-        self._count(now, holds, patience, seconds)
-        sought, needed = (calm, self._calm_for(calm_for)) if self.active else (holds, patience)
-        if sought is None:
-            self._counting = False
-            return None
-        if not sought:
-            self._counting = False
-            self._run = 0.0
-            return None
-        if slack and not self.active:
-            self._run = self._held_within(now, seconds, slack)
-        else:
-            self._run += seconds if self._counting else 0.0
-        self._counting = True
-        return self._turned(now) if self._run >= needed else None
-
-    def _count(self, now: float, holds: bool | None, patience: float, seconds: float) -> None:
-        if holds is False:
-            self._spell = -1.0  # the first sample of a spell stands for no time yet
-        elif holds and self._spell is not None:
-            self._spell = 0.0 if self._spell < 0 else self._spell + seconds
-            if self._spell >= patience:
-                self._spells.append(now)
-                self._spell = None
-
-    def _held_within(self, now: float, seconds: float, slack: float) -> float:
-        self._held.append((now, seconds))
-        while self._held and self._held[0][0] <= now - slack:
-            self._held.popleft()
-        return sum(held for _, held in self._held)
-
-    def _turned(self, now: float) -> bool:
-        self.active = not self.active
-        self._run, self._counting = 0.0, False
-        self._held.clear()
-        if self.active and self._spell is not None:  # fired with pauses
-            self._spells.append(now)
-            self._spell = None
-        if not self.active:
-            self._cleared = now
-        elif self._cleared is not None:
-            self._repeats = self._repeats + 1 if now - self._cleared < _OFTEN else 0
-        return self.active
-
-    def _calm_for(self, calm_for: float) -> float:
-        if self._repeats <= _REPEATS:
-            return calm_for
-        doubled: float = max(calm_for, _LEAST_CALM) * 2.0 ** (self._repeats - _REPEATS)
-        return min(max(calm_for, _OFTEN), doubled)
+        known_as, began = str(plain.get("known_as") or ""), plain.get("began")
+        return cls(
+            event,
+            str(plain["what"]),
+            bool(plain["once"]),
+            last_true=last,
+            repeats=repeats,
+            began=None if began is None else float(began),
+            known_as=known_as,
+        )
 
 
 GROUP_WAIT = 5.0
@@ -289,9 +210,10 @@ class Desk:
 
     def take(self, turned: Iterable[Transition], active: Iterable[Transition], now: float) -> list[Notice]:
         """Take what turned at a time, and what is active as it is now; return the messages that are due."""
+        turned, fresh = list(turned), {alert.key: alert for alert in active}
+        self._follow((*turned, *fresh.values()))
         for alert in turned:
             self._turn(alert, now)
-        fresh = {alert.key: alert for alert in active}
         for key, entry in list(self._entries.items()):
             self._consider(key, entry, fresh.get(entry.alert.key, entry.alert), now)
         due = [kind for kind, group in self._groups.items() if not 0 <= now - group.since < self.policy.wait]
@@ -349,6 +271,17 @@ class Desk:
         for alert in alerts:
             self._entries.pop(_key(alert), None)
 
+    def _follow(self, alerts: Iterable[Transition]) -> None:
+        """Keep what people decided about alerts of GPUs whose UUID became known."""
+        for alert in alerts:
+            if alert.known_as and _key(alert) not in self._entries and (entry := self._by_id(alert)) is not None:
+                del self._entries[_key(entry.alert)]
+                entry.alert = entry.alert.moved(alert.uuid)
+                self._entries[_key(entry.alert)], self.changed = entry, True
+
+    def _by_id(self, alert: Transition) -> _Entry | None:
+        return next((entry for entry in self._entries.values() if entry.alert.id == alert.id), None)
+
     def _turn(self, alert: Transition, now: float) -> None:
         self.changed = True
         if alert.state != "clear":
@@ -382,7 +315,7 @@ class Desk:
     def _released(self, kind: str, rule: str, now: float) -> Notice:
         group = self._groups.pop((kind, rule))
         for alert in group.alerts:
-            entry = self._entries.get(_key(alert))
+            entry = self._entries.get(_key(alert)) or self._by_id(alert)
             if entry is not None and kind != "clear":
                 entry.told, entry.grouped, self.changed = now, False, True
                 if alert.once:

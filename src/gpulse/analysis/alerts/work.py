@@ -11,8 +11,8 @@ from ..diagnosis.running import LiveDiagnosis
 from ..diagnosis.window import WANTED
 from ..events import IDLE_CPU, IDLE_HELD
 from ..readings import STUCK_AFTER, UNLISTED, activity, number_of, unlisted_memory
+from .latch import Latch
 from .rule import AlertRule, Finding, Lasting, duration, number, size
-from .transition import Latch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

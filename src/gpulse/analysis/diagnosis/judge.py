@@ -51,6 +51,7 @@ _CALM = frozenset({"idle", "unknown", "healthy", "starting", "loading", "serving
 _BLIP = 0.04  # of the time with work below which a process is taken to hold the GPU without using it
 _SPREAD = 0.3  # of the time from the first to the last work of a process that only started
 _EDGE = 1.0  # seconds after the start and before the end of a process in which work is that of starting and ending
+_FILLS = 3.0  # seconds after the start of a process in which it may clear the memory that it takes
 _HOLD = 5.0  # seconds after the last work from which a process that stays holds the GPU idle
 
 
@@ -93,7 +94,7 @@ class Workload:
         low, high = trim(self.gpu, first, end, active)
         span = Span(self.gpu, low, high, active)
         if _only_holds(self.gpu, first, end, active):
-            self.holds.append(Span(self.gpu, *settled(self.gpu, first, end), active))
+            self.holds.append(Span(self.gpu, *self._held(first, end, active), active))
             return
         self.spans.append(span)
         if low > first and starts(self.gpu, first):
@@ -102,6 +103,13 @@ class Workload:
         tail = Span(self.gpu, high, end, active) if end > high else None
         if tail is not None and tail.seconds >= max(_HOLD, 0.5 * span.seconds):
             self.holds.append(tail)
+
+    def _held(self, first: int, end: int, active: Sequence[bool]) -> tuple[int, int]:
+        """Return the part of a stretch in which memory is only held: a process that begins fills what it allocates."""
+        low, high = settled(self.gpu, first, end)
+        filled = self.gpu.times[first] + _FILLS if starts(self.gpu, first) else float("-inf")
+        last = max((at for at in range(low, high) if active[at] and self.gpu.times[at] <= filled), default=low - 1)
+        return (last + 1, high) if high - last > SAMPLES else (low, high)
 
     def verdict(self, others: Sequence[Span]) -> Verdict | None:
         """Return the ranked verdict of this GPU with its time budget, None for one whose MIG instances say all there is."""
@@ -113,7 +121,7 @@ class Workload:
         if not any(one.key in _COVERS for one in found):
             found += self._phases()
         verdict = ranked(found) if found else _first((), self.whole)
-        return verdict.replace(budget=self.budget())
+        return verdict.replace(budget=self.budget(resting=verdict.key == "idle"))
 
     def _phases(self) -> list[Verdict]:
         """Return the verdicts of all phases, the same verdict of several phases as one, its share added up."""
@@ -132,22 +140,22 @@ class Workload:
     def _weight(self, span: Span) -> float:
         return span.seconds / self.seconds if self.seconds > 0 else 1.0
 
-    def budget(self) -> Budget:
-        """Return where the time of the whole window went."""
+    def budget(self, resting: bool = False) -> Budget:
+        """Return where the time of the whole window went; of a GPU that is `resting`, what a display draws is not waiting."""
         seconds = dict.fromkeys(PARTS, 0.0)
         estimated: set[str] = set()
         covered = 0.0
-        for work in self.work:
+        for work in () if resting else self.work:
             for phase in work.phases:
                 estimated |= phase.estimated
                 for name, share in phase.parts.items():
                     seconds[name] += share * phase.seconds
             covered += work.span.seconds
             work.put_checkpoints(seconds)
-        for start in self.starts:
+        for start in () if resting else self.starts:
             seconds["starting"] += start.seconds
             covered += start.seconds
-        for hold in self.holds:
+        for hold in () if resting else self.holds:
             seconds["starting" if _holding_verdict(hold).key in ("starting", "loading") else "idle"] += hold.seconds
             covered += hold.seconds
         whole = sum(self.gpu.weights)

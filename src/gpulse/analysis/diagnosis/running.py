@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...model.catalog import DOWN
-from ...model.snapshot import Cadence
+from ...model.identity import GpuIdentities, key_of, rename
 from ...model.verdict import Diagnosis, Evidence, Holder, Verdict, total_budget
 from ...value import Value, fresh
+from .outage import METRICS, aged, whole_outage, with_seconds
 from .window import WindowBuilder
 
 TYPE_CHECKING = False
@@ -52,8 +53,8 @@ class RunningDiagnosis:
         self._samples = 0
         self._flushed = False
         self._own: set[int] = set()
-        self._cadence = Cadence()
-        self._silences: dict[tuple[str | None, str], _Silence] = {}  # by UUID and verdict
+        self._identities = GpuIdentities()
+        self._spells: dict[tuple[str, str], list[tuple[float, float | None]]] = {}  # of outages, by GPU and verdict
 
     def add(self, snapshot: Snapshot, program: Process | None = None, own: Collection[int] | None = None) -> None:
         """Take a snapshot; `program` is what is known of the process that watches its own GPUs, `own` are the PIDs of all of it.
@@ -67,7 +68,7 @@ class RunningDiagnosis:
         self._start = time if self._start is None else self._start
         self._end = time
         self._samples += 1
-        self._count_silences(snapshot)
+        self._note_outages(snapshot)
         if own is not None:
             self._own |= set(own)
             self._builder.own = frozenset(self._own)
@@ -90,63 +91,55 @@ class RunningDiagnosis:
             return last
         found = {uuid: one.copy() for uuid, one in self._found.items()}
         for verdict in last:
-            found.setdefault(verdict.uuid or f"{verdict.index}", _Found()).add(verdict)
-        verdicts = [self._with_silence(one.verdict()) for one in found.values() if one.parts]
+            found.setdefault(key_of(verdict.uuid, verdict.index), _Found()).add(verdict)
+        verdicts = [self._with_outages(one.verdict()) for one in found.values() if one.parts]
         verdicts.sort(key=lambda one: (one.index is None, one.index or 0))
         return Diagnosis(verdicts, start, self._end, self._samples)
 
-    def _count_silences(self, snapshot: Snapshot) -> None:
-        """Add up for how long GPUs told nothing: windows overlap, and an outage may be longer than a window."""
-        seconds = self._cadence.next(snapshot.time)[0]
-        for gpu in snapshot.gpus:
-            if gpu.state in _SILENT:
-                name = gpu.uuid, _SILENT[gpu.state][0]
-                silence = self._silences.setdefault(name, _Silence(snapshot.time))
-                silence.seconds += seconds
-                silence.end = None
-            for key, _ in _SILENT.values() if self._silences and gpu.state == "ok" else ():
-                known = self._silences.get((gpu.uuid, key))
-                if known is not None and known.end is None:
-                    known.end = snapshot.time
+    def _note_outages(self, snapshot: Snapshot) -> None:
+        """Keep when GPUs were lost or silent: windows overlap, and an outage may be longer than a window."""
+        names = self._identities.keys(snapshot.gpus)
+        for kept in (self._found, self._spells):
+            rename(kept, self._identities.renamed)
+        for name, gpu in zip(names, snapshot.gpus, strict=True):
+            for state, (key, _) in _SILENT.items():
+                spells, lasts = self._spells.get((name, key)), gpu.state == state
+                began = snapshot.time if gpu.since is None else min(gpu.since, snapshot.time)
+                if spells is None or spells[-1][1] is not None:
+                    if lasts:
+                        self._spells.setdefault((name, key), []).append((began, None))
+                elif not lasts:
+                    spells[-1] = (spells[-1][0], snapshot.time)
 
-    def _with_silence(self, verdict: Verdict) -> Verdict:
+    def _with_outages(self, verdict: Verdict) -> Verdict:
         """Return a verdict that, with what was seen beside it, says for how long the GPU told nothing in all windows."""
-        if not self._silences:
+        if not self._spells:
             return verdict
-        whole = self._silent(verdict, verdict.uuid)
-        return whole.replace(also=[self._silent(one, verdict.uuid) for one in verdict.also])
+        name = key_of(verdict.uuid, verdict.index)
+        return self._outage(verdict, name).replace(also=[self._outage(one, name) for one in verdict.also])
 
-    def _silent(self, verdict: Verdict, uuid: str | None) -> Verdict:
-        silence = self._silences.get((uuid, verdict.key))
-        if silence is None:
+    def _outage(self, verdict: Verdict, name: str) -> Verdict:
+        spells = self._spells.get((name, verdict.key))
+        if not spells:
             return verdict
-        metric = dict(_SILENT.values())[verdict.key]
-        evidence = [Evidence(metric, silence.seconds), *(one for one in verdict.evidence if one.metric != metric)]
-        values = {**verdict.values, "start_time": silence.start, "end_time": silence.end}
+        outage = whole_outage(spells, self._end)
+        values = {**verdict.values, "start_time": outage.start, "end_time": outage.end}
         if verdict.key == "driver_unresponsive":
-            values["kind"] = "now" if silence.end is None else "recovered"
-        return verdict.replace(evidence=evidence, values=values)
+            values["kind"] = "now" if outage.end is None else "recovered"
+        return with_seconds(verdict, outage.seconds).replace(values=values)
 
     def _flush(self, time: float) -> None:
         """Judge the window and begin the next one with its last seconds."""
         from .judge import judge
 
         for verdict in judge(self._builder):
-            self._found.setdefault(verdict.uuid or f"{verdict.index}", _Found()).add(verdict)
+            self._found.setdefault(key_of(verdict.uuid, verdict.index), _Found()).add(verdict)
         self._flushed = True
         if time < self._end:  # the clock was set back
             self._builder = WindowBuilder()
         else:
             self._builder.drop_before(time - _OVERLAP)
             self._builder.samples = 0
-
-
-class _Silence(Value):
-    """The time in which a GPU told nothing: when it began, how long it lasted in all, and when the last of it ended, None if it lasts."""
-
-    start: float
-    seconds: float = 0.0
-    end: float | None = None
 
 
 class _Found(Value):
@@ -263,6 +256,8 @@ class _Course(Value):
 class LiveDiagnosis:
     """Adding a snapshot costs the same however long it runs. `latest` is the last judgement and may be read by any thread.
 
+    Outages in it last until the last snapshot.
+
     `changes` are the verdicts that the last judgement confirmed as new: a verdict counts once two judgements in a row agree, so
     that one which comes and goes is told once.
     """
@@ -274,9 +269,10 @@ class LiveDiagnosis:
         self._builder = WindowBuilder()
         self._judged: float | None = None
         self._before: float | None = None
-        self._down: frozenset[str | None] = frozenset()
+        self._down: frozenset[tuple[int, str]] = frozenset()  # positions and states of GPUs that tell nothing
         self._changed = 0.0  # when another program began on any GPU
-        self._courses: dict[str, _Course] = {}
+        self._urgent = False  # whether what was found last is old
+        self._courses: dict[tuple[str, str], _Course] = {}
         self.changes: list[Verdict] = []
 
     def add(self, snapshot: Snapshot) -> bool:
@@ -287,23 +283,25 @@ class LiveDiagnosis:
             self._builder, self._judged, before = WindowBuilder(), None, None
             for course in self._courses.values():
                 course.key = ""
+        down = frozenset((at, gpu.state) for at, gpu in enumerate(snapshot.gpus) if gpu.state in DOWN)
+        self._urgent |= down != self._down
+        self._down = down
         if before is not None and time - before < 0.9 * self._window / _MOST_LIVE:
+            self._age(time)
             return False
         self._before = time
         self._builder.add(snapshot)
+        rename(self._courses, self._builder.identities.renamed)
         for name in self._builder.changed():  # what the program before did says nothing of this one
             self._builder.cut(name, time)
-            self._changed = time
-        down = frozenset(gpu.uuid for gpu in snapshot.gpus if gpu.state in DOWN)
-        turned, self._down = down != self._down, down
+            self._changed, self._urgent = time, True
         if self._judged is None:
             self._judged = time - self._every + _FIRST
         due = SOON if time - self._changed < _NEW else self._every
-        if self.latest.samples and (turned or self._changed == time):
-            due = _AT_ONCE
-        if time - self._judged < due:
+        if time - self._judged < (_AT_ONCE if self.latest.samples and self._urgent else due):
+            self._age(time)
             return False
-        self._judged = time
+        self._judged, self._urgent = time, False
         from .judge import judge  # loads all rules
 
         self._builder.drop_before(time - self._window)
@@ -311,13 +309,21 @@ class LiveDiagnosis:
         self.latest = Diagnosis([self._followed(one) for one in found], found.start, found.end, found.samples)
         return True
 
+    def _age(self, time: float) -> None:
+        """Let outages go on between two judgements."""
+        if self._down and self.latest.samples:
+            self.latest = self.latest.replace(verdicts=[aged(one, time) for one in self.latest])
+
     def _followed(self, verdict: Verdict) -> Verdict:
         """Return a verdict that says since when it holds, and note it in `changes` if it is confirmed and not told yet."""
-        course = self._courses.setdefault(verdict.uuid or f"{verdict.index} {verdict.instance}", _Course())
+        course = self._courses.setdefault((key_of(verdict.uuid, verdict.index), verdict.instance), _Course())
         now = frozenset(one.pid for one in verdict.processes)
         confirmed = course.key == verdict.key
         if not confirmed or (course.pids and now and course.pids.isdisjoint(now)):
             course.since = verdict.start
+        began = verdict.values.get("start_time")
+        if verdict.key in METRICS and isinstance(began, (int, float)):
+            course.since = began
         course.key, course.pids = verdict.key, now
         verdict = verdict.replace(since=course.since)
         if confirmed and verdict.key not in _PASSING and verdict.key != course.told:

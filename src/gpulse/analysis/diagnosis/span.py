@@ -22,6 +22,10 @@ _LANE = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9, 7:
 _COUNTERS = {"sw_power_cap": "throttle_time_power_cap", "sw_thermal_slowdown": "throttle_time_thermal"}
 _COUNTED = 2.0  # seconds between two readings of a counter that make a rate
 _TRACED = 0.8  # of a span that the driver's own samples must cover to stand for it
+# Per cent. Measured on an H200 with a context that rests: 0 of the SMs, 0.01 of the engine, 18 of the power limit, full clocks.
+_REST_SM, _REST_ENGINE, _REST_USE = 0.02, 0.1, 1.0
+_REST_POWER, _IDLE_POWER = 0.5, 0.3  # of the limit; small cards rest at 0.4 with a context
+_MEMORY = ("memory_used", "memory_unattributed")
 _COPYING = 1e9  # bytes per second over PCIe from which utilization counts copies rather than kernels
 
 
@@ -146,6 +150,32 @@ class Span:
         sm, use = self.values("sm_active"), self.values("utilization")
         idle = sum(weight for a, b, weight in zip(sm, use, self.weights, strict=True) if _is_idle(a, b))
         return idle / self.seconds if self.seconds > 0 else 0.0
+
+    @cached_property
+    def quiet(self) -> bool:
+        """Whether the readings show that nothing ran: no activity in any sample of any kind, and no power that nothing would draw."""
+        sm, use, engine = self.known("sm_active"), self.known("utilization"), sorted(self.known("graphics_active"))
+        ran = max(sm, default=0.0) > _REST_SM or max((*use, *(value for _, value in self.traced)), default=0.0) >= _REST_USE
+        # what the engine did is kept for seconds after it was read, so that one value says little
+        ran = ran or (bool(engine) and engine[len(engine) // 2] > _REST_ENGINE)
+        return bool(sm or use) and not ran and (self.power_share or 0.0) < _REST_POWER
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether power and clocks are those of a GPU that nobody uses, as far as it tells them."""
+        clock, most, power = self.mean("clock_sm"), self.gpu.last("clock_sm_max"), self.power_share
+        return power is None or power < _IDLE_POWER or (clock is not None and bool(most) and clock < 0.5 * (most or 0.0))
+
+    @cached_property
+    def unlisted(self) -> float | None:
+        """The most bytes in use that no listed process accounts for; None where the memory in use is not known."""
+        found = []
+        for at in self.places:
+            listed, used, rest = self.gpu.processes[at], *(self.gpu.columns[key][at] for key in _MEMORY)
+            if rest is None and listed is not None and used is not None:
+                rest = used - listed.drawing - sum(process.memory_used or 0.0 for process, _ in listed)
+            found += [rest] if rest is not None else []
+        return max(found, default=None)
 
     @property
     def power_share(self) -> float | None:

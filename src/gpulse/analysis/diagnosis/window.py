@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ...model.catalog import DIAGNOSIS, Process
+from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
 from ..readings import HIDDEN
@@ -38,13 +39,18 @@ _COVERED = 0.6  # of a sample's time that a trace must cover to be its utilizati
 
 
 class Listed(list[tuple[Process, "list[float | None]"]]):
-    """The processes of one list with their values; `pids` and the `states` of their main threads are in the same order."""
+    """The processes of one list with their values; `pids` and the `states` of their main threads are in the same order.
 
-    __slots__ = ("pids", "states")
+    A display server holds memory and draws; nobody asks what limits it: `drawn` is whether there is one, `drawing` what it holds.
+    """
+
+    __slots__ = ("drawing", "drawn", "pids", "states")
 
     def __init__(self, holders: Iterable[Process]) -> None:
-        # a display server holds memory and draws; nobody asks what limits it
-        super().__init__((one, numbers(one, PROCESS_KEYS)) for one in holders if one.type != "G")
+        found = [*holders]
+        super().__init__((one, numbers(one, PROCESS_KEYS)) for one in found if one.type != "G")
+        self.drawn = len(found) > len(self)
+        self.drawing = sum(one.memory_used or 0.0 for one in found if one.type == "G")
         self.pids = [None if one.pid is None else int(one.pid) for one, _ in self]
         self.states = [one.thread_state for one, _ in self]
 
@@ -52,12 +58,12 @@ class Listed(list[tuple[Process, "list[float | None]"]]):
 class Row:
     """One GPU at one sample, reduced to what rules use. `processes` is None where they were not read."""
 
-    __slots__ = ("processes", "reasons", "server", "state", "time", "trace", "values")
+    __slots__ = ("processes", "reasons", "server", "since", "state", "time", "trace", "values")
 
     def __init__(self, time: float, gpu: Gpu, program: Process | None = None, server: Server | None = None) -> None:
         self.server = server
         self.time = time
-        self.state = gpu.state
+        self.state, self.since = gpu.state, gpu.since
         self.reasons = gpu.throttle_reasons
         self.values = numbers(gpu, DIAGNOSIS)
         self.trace: Sequence[float] = gpu.utilization_trace or ()
@@ -73,7 +79,7 @@ class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
     `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
-    a GPU whose MIG instances have windows of their own. `own` are the processes of the program that is judged, None where the GPU is
+    a GPU whose MIG instances have windows of their own, `unified` for one that shares the memory of the host. `own` are the processes of the program that is judged, None where the GPU is
     judged with everybody on it. `new_xids` are the codes that came while it was watched, not long before the window.
     """
 
@@ -91,7 +97,7 @@ class GpuWindow:
         index = gpu.index if card is None else card.index
         self.index = None if index is None else int(index)
         self.instance = "" if card is None else instance_name(gpu)
-        self.divided = bool(gpu.instances)
+        self.divided, self.unified = bool(gpu.instances), bool(gpu.memory_unified)
         self.uuid = gpu.uuid
         self.name = gpu.name or ""
         self.rows = rows
@@ -217,6 +223,7 @@ class WindowBuilder:
     """Collects snapshots and gives the window of each GPU; adding costs the same however many there are."""
 
     def __init__(self) -> None:
+        self.identities = GpuIdentities()
         self._rows: dict[str, list[Row]] = {}
         self._host: dict[str, list[list[float | None]]] = {}
         self._latest: dict[str, Gpu] = {}
@@ -236,12 +243,13 @@ class WindowBuilder:
             self.start = snapshot.time
         self.end = max(self.end, snapshot.time)
         self.samples += 1
-        servers = _by_gpu(snapshot.serving)
-        for at, gpu in enumerate(snapshot.gpus):
-            row = Row(snapshot.time, gpu, program, servers.get(gpu.uuid or ""))
-            self._add(gpu.uuid or f"at {at}", row, gpu, host)
+        servers, keys = _by_gpu(snapshot.serving), self.identities.keys(snapshot.gpus)
+        for kept in (self._rows, self._host, self._latest, self._codes, self._came):
+            rename(kept, self.identities.renamed)
+        for key, gpu in zip(keys, snapshot.gpus, strict=True):
+            self._add(key, Row(snapshot.time, gpu, program, servers.get(key)), gpu, host)
             for place, instance in enumerate(gpu.instances):
-                name = instance.uuid or f"at {at}, {place}"
+                name = instance.uuid or f"{key}, {place}"
                 self._cards[name] = gpu
                 self._add(name, Row(snapshot.time, instance, program, servers.get(name)), instance, host)
 

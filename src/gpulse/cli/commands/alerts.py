@@ -64,7 +64,7 @@ def _simulated(arguments: Arguments) -> AlertFile:
     mixed = source_name(arguments) == "demo:mixed"
     for snapshot in simulated_samples(time.time(), _WATCHED, _STEP, rules.wanted, mixed):
         desk.take(rules.observe(snapshot), rules.active, snapshot.time)
-    file.save(desk.to_plain())
+    file.save(desk.to_plain(), [])
     return file
 
 

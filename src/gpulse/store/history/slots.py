@@ -16,6 +16,7 @@ from ...model.catalog import (
     Server,
 )
 from ...model.codec import STATES
+from ...model.identity import rename
 from ...model.metric import Flag, Number, Numbers, Words
 from ...model.snapshot import Snapshot
 from .answers import TEXTS, latest_facts, uuids_of
@@ -49,6 +50,11 @@ _FACT, _NOTHING = -1, -2  # places of what is kept as a fact beside the ticks, a
 def uuid_of(gpu: Gpu) -> str:
     """Return what a GPU is known by: its UUID, or the next best where it has none."""
     return sound(gpu.uuid or gpu.pci_bus_id or f"index {gpu.index}")
+
+
+def _unnamed(gpu: Gpu) -> tuple[Gpu, Gpu]:
+    """Return a GPU as it was if it could not tell its UUID, or nothing but its index."""
+    return gpu.replace(uuid=None), gpu.replace(uuid=None, pci_bus_id=None)
 
 
 def parts_of(snapshot: Snapshot) -> Iterator[tuple[str, Gpu, str]]:
@@ -113,6 +119,8 @@ class Slots:
         for server in snapshot.serving:
             self._fill(row, sound(f"{SERVING}{server.key}"), server, snapshot.time, "")
         for uuid, gpu, parent in parts_of(snapshot):
+            if gpu.uuid and uuid not in self._gpus and not parent:
+                self._rename(gpu, uuid)
             self._fill(row, uuid, gpu, snapshot.time, parent)
             row[self._place(row, uuid, "state")] = STATES.index(gpu.state)
             for rank, process in enumerate(gpu.processes[:MOST_PROCESSES]):
@@ -209,6 +217,16 @@ class Slots:
         facts = self._facts[uuid] | ({"parent": parent} if parent else {})
         text = json.dumps(facts)
         self.news.append((_INSERT_FACT, (self.gpu(uuid), time, text)))
+
+    def _rename(self, gpu: Gpu, uuid: str) -> None:
+        """Go on with the records of a GPU that could not tell its UUID when it was first recorded: lost or hung at that time."""
+        before = next((name for name in map(uuid_of, _unnamed(gpu)) if name in self._gpus), None)
+        if before is not None:
+            number = self._gpus[uuid] = self._gpus.pop(before)
+            for kept in (self._places, self._facts, self._words):
+                rename(kept, {before: uuid})
+            statements = (insertion(table).replace("INSERT", "REPLACE", 1) for table in ("gpu", "gpu_copy"))
+            self.news += [(statement, (number, uuid)) for statement in statements]
 
     def _tell_twice(self, table: str, values: tuple[Any, ...]) -> None:
         """Insert a row, and its copy into the table of copies."""

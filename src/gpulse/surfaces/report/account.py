@@ -11,6 +11,7 @@ from ...analysis.tally import ServingTally, Tally
 from ...errors import RecordingError
 from ...model.catalog import COSTLY, CURVES, HOST_CURVES, Gpu
 from ...model.event import Event
+from ...model.identity import GpuIdentities, rename
 from ...model.snapshot import Cadence, Snapshot
 from ...model.stacks import StackReader
 from ...sinks.base import PhaseProgress
@@ -76,6 +77,7 @@ class _Account:
         self._activity = Shares()
         self._lead = 0.0  # seconds before the first sample that it stands for
         self._peaks: Peaks | None = None
+        self._identities = GpuIdentities()
         self._labels: dict[str, str] = {}
         self._step: float | None = None
         self._tags: set[str] = set()
@@ -91,7 +93,10 @@ class _Account:
             unseen = snapshot.time - self.last.time - seconds
             self.missing += unseen
             self._note([Event(self.last.time, "gap", until=snapshot.time)])
-        gpus = [(self._label(at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
+        names = self._identities.keys(snapshot.gpus)
+        for kept in (self._labels, self._meters):
+            rename(kept, self._identities.renamed)
+        gpus = [(self._label(names[at], at, gpu), gpu) for at, gpu in enumerate(snapshot.gpus)]
         self._draw(sample, gpus, late)
         self._note(self._detector.observe(snapshot) if sample.events is None else sample.events)
         self._diagnosis.add(snapshot)
@@ -172,8 +177,7 @@ class _Account:
             return None
         return Mfu(means["mfu"], means["flops_per_second"], "" if means["mfu"] is not None else _NO_PEAK)
 
-    def _label(self, at: int, gpu: Gpu) -> str:
-        name = gpu.uuid or f"at {at}"
+    def _label(self, name: str, at: int, gpu: Gpu) -> str:
         if name not in self._labels:
             label = f"{gpu.index:.0f}" if gpu.index is not None else str(at)
             taken = self._labels.values()
@@ -259,8 +263,7 @@ class _Account:
         parts = [(self._tally_of(name), each.seconds) for name, each in progress.items()]
         seconds = progress[""].seconds
         self._watched += seconds
-        for at, gpu in enumerate(snapshot.gpus):
-            uuid = gpu.uuid or f"at {at}"
+        for uuid, gpu in zip(self._identities.keys(snapshot.gpus), snapshot.gpus, strict=True):
             if uuid not in self._meters:
                 self._meters[uuid] = EnergyMeter()
             for tally, joules in self._meters[uuid].add(gpu, parts, seconds, self._watched, unseen)[0]:

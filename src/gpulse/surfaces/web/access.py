@@ -12,8 +12,8 @@ import socket
 import stat
 
 from ...errors import GpulseError, UsageError
-from ...value import Value
 from ...store.secret_file import read_secret
+from ...value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts.transition import COUNTED, Latch
+from gpulse.analysis.alerts.latch import COUNTED, Latch
 from gpulse.present.alerts import alert_plain
 from tests.unit.analysis.alerts.machines import GIB, START, book, gpu, process, watch
 

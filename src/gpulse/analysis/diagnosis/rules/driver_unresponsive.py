@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from ..outage import outage_of
 from ..rule import DiagnosisRule, Span, Verdict, seen
 
 
 def _judge(span: Span) -> Verdict | None:
-    gpu = span.gpu
-    silent = [at for at, row in enumerate(gpu.rows) if row.state == "timeout"]
-    if not silent:
+    outage = outage_of(span.gpu, "timeout")
+    if outage is None:
         return None
-    evidence = [seen("state_timeout", sum(gpu.weights[at] for at in silent))]
-    return RULE.found(span, "high", evidence, kind="now" if gpu.rows[-1].state == "timeout" else "recovered")
+    kind = "now" if outage.end is None else "recovered"
+    evidence = [seen("state_timeout", outage.seconds)]
+    return RULE.found(span, "high", evidence, kind=kind, start_time=outage.start, end_time=outage.end)
 
 
 RULE = DiagnosisRule(

@@ -15,6 +15,8 @@ def _judge(span: Span) -> Verdict | None:
     if (span.gpu.lists_processes and not known) or span.worked or held is None or held < IDLE_HELD:
         return None
     busy, cpu = span.busy, span.cpu_tree
+    if not span.quiet:
+        return None
     if known and span.process_mean("tree_cpu_percent") is None and span.process_mean("children") is None:
         return None  # its workers may be busy preparing something
     if busy is None or busy >= BUSY or (cpu is not None and cpu >= IDLE_CPU):
@@ -38,8 +40,8 @@ RULE = DiagnosisRule(
     "idle_allocation", "ownership", "window", _judge, needs=("processes", "memory_used", "utilization"),
     advice=("close_notebook", "release_memory", "idle_alert"),
     signature=(
-        f"Visible processes hold {IDLE_HELD >> 20} MiB or more, no kernel ran in the window, and they use less than "
-        f"{IDLE_CPU:g} CPU cores."
+        f"Visible processes hold {IDLE_HELD >> 20} MiB or more, no sample shows a kernel, the GPU draws no more than at rest, and they "
+        f"use less than {IDLE_CPU:g} CPU cores."
     ),
     blind="Says that nothing runs now, not that the process is forgotten: a server or a notebook may be needed again in a minute.",
     sources=("Philly trace analysis (ATC 2019): idle time inside allocations", "gpulse H200 trace `idle_alloc`"),

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
+from ..outage import outage_of
 from ..rule import DiagnosisRule, Span, Verdict, seen
 
 
 def _judge(span: Span) -> Verdict | None:
-    gpu = span.gpu
-    lost = [at for at, row in enumerate(gpu.rows) if row.state == "lost"]
-    if not lost:
+    outage, code = outage_of(span.gpu, "lost"), span.gpu.last("xid_last")
+    if outage is None:
         return None
-    back = gpu.rows[-1].state != "lost"
-    code = gpu.last("xid_last")
-    evidence = [seen("state_lost", sum(gpu.weights[at] for at in lost)), seen("xid_last", code)]
-    return RULE.found(
-        span,
-        "high",
-        evidence,
-        start_time=gpu.times[lost[0]],
-        end_time=gpu.times[lost[-1] + 1] if back else None,
-        xid=code,
-    )
+    evidence = [seen("state_lost", outage.seconds), seen("xid_last", code)]
+    return RULE.found(span, "high", evidence, start_time=outage.start, end_time=outage.end, xid=code)
 
 
 RULE = DiagnosisRule(

@@ -12,6 +12,9 @@ _ADVICE = {
     "starting": ("watch_longer", "check_device"),
     "no_processes": ("watch_processes",),
     "hidden": ("find_holders",),
+    "unlisted": ("watch_processes", "find_holders"),
+    "unowned": ("find_holders",),
+    "rare": ("watch_longer",),
     "no_children": ("watch_processes",),
     "no_counters": ("profile_kernel", "synthetic_data"),
     "mixed": ("profile_kernel", "synthetic_data"),
@@ -31,7 +34,9 @@ def _kind(span: Span) -> str:
     if span.busy is None:
         return "blind"
     if not span.worked and span.tracks:
-        return "starting"
+        return "starting" if span.quiet else "rare"
+    if not span.tracks and not span.worked:
+        return "unowned" if span.gpu.lists_processes else "unlisted"
     if span.parts.get("unexplained", 0.0) >= WAIT:
         return "no_children" if span.tracks else "hidden" if span.gpu.lists_processes else "no_processes"
     return "mixed" if span.detailed else "no_counters"
