@@ -189,7 +189,7 @@ def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snaps
             yield one
         else:
             gpus = tuple(gpu for gpu in one.gpus if (gpu.uuid or gpu.index) in kept)
-            yield one.replace(gpus=gpus)
+            yield one.with_gpus(gpus)
 
 
 def _about(diagnosis: Diagnosis, pid: int, users: dict[str | None, set[int]]) -> Diagnosis:
