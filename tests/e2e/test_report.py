@@ -327,3 +327,27 @@ def test_two_runs_over_each_other(browser: Browser, difference: Path) -> None:
         browser.evaluate("[...document.querySelectorAll('.switches button')].map(b => b.textContent).join()") == "A,B"
     )
     assert browser.evaluate("document.querySelectorAll('tr.changed').length") > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        (("--since", "2h"), "the last 2h"),
+        (("--from", "3h ago", "--to", "1h ago"), " to "),
+        (("--job", "48213"), "Slurm job 48213"),
+    ],
+)
+def test_a_time_of_the_simulated_machine(words: tuple[str, ...], title: str, tmp_path: Path) -> None:
+    environ = {"GPULSE_HISTORY": str(tmp_path / "history.db"), "HOME": str(tmp_path)}
+    done = gpulse("--demo", *words, environ=environ)
+    assert title in done.stdout.splitlines()[0]
+    assert "Compute-bound and healthy" in done.stdout
+    assert not (tmp_path / "history.db").exists()
+
+
+def test_the_demo_reports_what_a_diagnosis_of_the_same_machine_finds() -> None:
+    """Nothing that a rule reads is left out of the recording: GPU 6 is throttled and serves a model."""
+    done = gpulse("--demo", "--gpu", "6")
+    assert "lost to throttling" in done.stdout
+    assert "Decoding is limited by memory bandwidth" in done.stdout
+    assert "Qwen/Qwen3-32B" in done.stdout

@@ -101,7 +101,7 @@ def test_the_gpus_of_a_process(recording: str) -> None:
     [
         (("abc",), "'abc' is not a process id"),
         (("--for", "1"), "not between 2 and 86400 seconds; try --for 2."),
-        (("--since", "2h", "--demo"), "--since cannot be combined"),
+        (("--since", "2h", "--source", "demo"), "--since cannot be combined"),
         (("--source", "replay:/nowhere"), "cannot be read"),
         (("--since", "soon"), "'soon' is not a duration"),
     ],

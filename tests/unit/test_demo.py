@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gpulse.analysis.diagnosis.window import WANTED
 from gpulse.cli.commands.demo import STEPS
 from gpulse.cli.main import VERBS, load, main
 from gpulse.recordings import demo
-from gpulse.recordings.demo import HOURS, night, write_history
+from gpulse.recordings.demo import HOURS, night, simulated_samples, write_history
 from gpulse.store.history import HistoryReader
 from tests.unit.moments import MOMENTS, begin_at
 
@@ -98,3 +99,10 @@ def test_the_night_has_its_incident_and_leaves_no_hole(a_night: Path) -> None:
     with HistoryReader(str(a_night)) as reader:
         first, last = reader.span() or (0.0, 0.0)
     assert last - first > HOURS * 3600.0 - 300.0
+
+
+def test_what_a_diagnosis_reads_is_in_the_past_of_the_demo() -> None:
+    snapshot = next(simulated_samples(1_794_733_267.0, 10.0, 1.0))
+    read = {*dict(snapshot.gpus[6].items()), *snapshot.gpus[6].gaps}
+    assert not WANTED.gpu - read
+    assert snapshot.serving

@@ -103,9 +103,7 @@ def filtered(snapshot: FleetSnapshot, text: str) -> FleetSnapshot:
         gpus = tuple(gpu for gpu in host.gpus if _has(gpu, wanted))
         if gpus and host.snapshot is not None:
             hosts.append(
-                HostReport(
-                    host.name, host.source, host.state, host.snapshot.replace(gpus=gpus), host.age, link=host.link
-                )
+                HostReport(host.name, host.source, host.state, host.snapshot.with_gpus(gpus), host.age, link=host.link)
             )
     return FleetSnapshot(snapshot.time, tuple(hosts), snapshot.grants)
 

@@ -142,6 +142,7 @@ DEMO_FLEET = Option("--demo", help="Show a simulated fleet of four machines")
 JSON = Option("--json", help="Print JSON")
 DEMO_UNUSED = Option("--demo", help="Accepted as by every verb; this one reads no machine")
 DEMO_REFUSED = Option("--demo", help="Refused: programs of the simulated machine do not run")
+HISTORY = Option("--history", value="FILE", complete="files", help="History file to read (default: this machine's)")
 COLOR = Option("--color", value="WHEN", default="auto", complete=COLORS,
                help="When to use color: auto, always or never; auto honors NO_COLOR and FORCE_COLOR (default: auto)")  # fmt: skip
 THEME = Option("--theme", value="THEME", complete=("auto", "dark", "light", "neutral", "contrast", "blind", "mono"),

@@ -48,9 +48,11 @@ class Snapshot(Value, frozen=True):
     serving: tuple[Server, ...] = ()
 
     def with_gpus(self, gpus: tuple[Gpu, ...]) -> Snapshot:
-        """Return a copy with only these GPUs, and the servers on them."""
+        """Return a copy with only these GPUs, and the servers on them; a server of which no process is known stays."""
         uuids = {part.uuid for gpu in gpus for part in (gpu, *gpu.instances)}
-        serving = tuple(one for one in self.serving if not one.gpus or not uuids.isdisjoint(one.gpus))
+        serving = tuple(
+            one for one in self.serving if not uuids.isdisjoint(one.gpus or ()) or (not one.gpus and one.pid is None)
+        )
         return self.replace(gpus=gpus, serving=serving)
 
     def __hash__(self) -> int:

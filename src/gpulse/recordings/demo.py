@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.diagnosis.window import WANTED
 from ..analysis.events import EventDetector
 from ..model.catalog import TRAINING, Gpu, Process
 from ..model.select import EVERYTHING, Wanted
@@ -20,10 +21,12 @@ HOURS = 10.0
 _EVERY = 120.0  # seconds between samples: a night is simulated in about a second
 _SWEEP_ENDS, _LOST, _RESET = 6.2, 6.2, 6.75  # hours after the start
 _IDENTITY = ("index", "uuid", "name", "vendor", "serial", "pci_bus_id", "topology")
-_WANTED = Wanted(
+# with all that a diagnosis uses, so that the same minute gets the same answer live and recorded
+_WANTED = WANTED | Wanted(
     (*TRAINING, *_IDENTITY, "memory_total", "power_limit", "throttle_reasons", "xid_last"),
     EVERYTHING.process,
     EVERYTHING.host,
+    serving=True,
 )
 _TRAIN = "python train_vision.py --data /data/imagenet --arch vit_b_16 --batch-size 256 --workers 24"
 _SWEEP = "python sweep.py --grid configs/grid.yaml --parallel 2"

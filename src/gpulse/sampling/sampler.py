@@ -277,7 +277,10 @@ class Sampler:
 
     def with_servers(self, snapshot: Snapshot, most: float = 0.8) -> Snapshot:
         """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
-        return self._servers().added_to(snapshot, self.clock.monotonic(), most) if self._plan.serving else snapshot
+        if not self._plan.serving:
+            return snapshot
+        snapshot = self._servers().added_to(snapshot, self.clock.monotonic(), most)
+        return snapshot if self._chosen is None else snapshot.with_gpus(snapshot.gpus)
 
     def _servers(self) -> MachineServing:
         if self._serving is None:
@@ -288,8 +291,7 @@ class Sampler:
 
     def widen(self) -> None:
         """Read several GPUs at the same time from now on: one sample takes less time, but not less CPU."""
-        count = len(self._devices())
-        if count >= _MANY:
+        if (count := len(self._devices())) >= _MANY:
             self._threads.width = max(1, min(_WIDEST, os.cpu_count() or 1, count // (_MANY // 2)))
 
     def stream(self, interval: float) -> Iterator[Snapshot]:
@@ -337,8 +339,7 @@ class Sampler:
         return jobs
 
     def _list_jobs(self, reading: StartedSample, devices: list[tuple[int, Device]]) -> list[Job]:
-        keys = reading.process_keys
-        if keys is None:
+        if (keys := reading.process_keys) is None:
             return []
         # a GPU that hangs already is left out: its list would cost the time once more
         owners = [((at, "processes"), device) for at, device in devices if not self._threads.waits_for(at)]
@@ -367,8 +368,7 @@ class Sampler:
         return frozenset().union(*due)
 
     def _only_chosen(self, snapshot: Snapshot) -> Snapshot:
-        gpus = dict(enumerate(snapshot.gpus))
-        return snapshot if self._chosen is None else snapshot.with_gpus(self._chosen.of(gpus))
+        return snapshot if self._chosen is None else snapshot.with_gpus(self._chosen.of(dict(enumerate(snapshot.gpus))))
 
     def _notice_suspend(self) -> None:
         asleep = self.clock.asleep()

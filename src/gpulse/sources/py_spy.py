@@ -13,7 +13,7 @@ from ..errors import GpulseError
 from ..model.snapshot import Check
 from ..model.stacks import Frame, Stack
 from ..plugins import extra_command
-from .files import read_text
+from .files import read_bytes, read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _PATIENCE = 10.0  # seconds for one dump: 11 ms of CPU, but the machine may be o
 _LONGEST = 1 << 26  # bytes of one answer
 _DEEPEST = 200  # frames of one stack
 _LONGEST_NAME = 300  # characters of a file, function or thread
+_ENDED = ("Z", "X")  # the kernel's letters for a zombie and for a process that is being removed
 MISSING = "py-spy is not installed, so the lines of code that keep a GPU waiting are not named"
 _SCOPES = {
     1: (
@@ -236,12 +237,19 @@ def runs_module(frames: Sequence[Frame]) -> bool:
 
 def refusal(pid: int, code: int, errors: str, root: str = "") -> StacksUnavailable:
     """Return why py-spy failed on a process: what it printed, together with what the kernel allows."""
-    if owner_of(pid) is None or "executable name" in errors:  # a zombie has none
+    from .processes import parse_stat
+
+    stat = parse_stat(read_bytes(f"/proc/{pid}/stat", 4096) or b"")
+    if stat is None or stat.state in _ENDED:
         return StacksUnavailable(f"process {pid} has ended.")
+    if "executable name" in errors and "ermission" in errors:  # only of this process: it has rights that we do not have
+        remedy = "" if os.geteuid() == 0 else "Use sudo."
+        return StacksUnavailable(f"the kernel does not permit this user to read process {pid}.", remedy)
     if "ermission" in errors or "not permitted" in errors:
         why, remedy = _SCOPES.get(ptrace_scope(root), _CONTAINER)
         return StacksUnavailable(f"the stacks of process {pid} cannot be read: {why}.", remedy, lasting=True)
-    if "python version" in errors or "Failed to find" in errors:
+    # a thread of the kernel has no executable
+    if "executable name" in errors or "python version" in errors or "Failed to find" in errors:
         return StacksUnavailable(f"process {pid} is not a Python program.")
     if code < 0:
         return StacksUnavailable(f"py-spy was ended by signal {-code}.")

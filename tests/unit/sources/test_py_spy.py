@@ -52,6 +52,24 @@ def test_a_process_that_has_ended(program: subprocess.Popen[str]) -> None:
         read_stacks(program.pid)
 
 
+NO_NAME = "Error: Failed to get process executable name. Check that the process is running.\n\nCaused by:\n    0: {}"
+
+
+def test_a_zombie_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie until its exit code is read
+        with pytest.raises(StacksUnavailable, match=f"process {process.pid} has ended"):
+            read_stacks(process.pid)
+
+
+def test_a_process_without_a_readable_executable_is_not_said_to_have_ended() -> None:
+    told = refusal(os.getpid(), 1, NO_NAME.format("Permission denied (os error 13)"))
+    assert told.message == f"the kernel does not permit this user to read process {os.getpid()}."
+    assert not told.lasting  # others of this user may be readable
+    kernel_thread = refusal(os.getpid(), 1, NO_NAME.format("No such file or directory (os error 2)"))
+    assert kernel_thread.message == f"process {os.getpid()} is not a Python program."
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_another_user_is_refused_by_the_kernel(program: subprocess.Popen[str]) -> None:
     code = f"from gpulse.sources.py_spy import read_stacks; read_stacks({program.pid})"

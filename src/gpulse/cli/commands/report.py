@@ -7,7 +7,7 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words
+from ..options import COLOR, DEMO_PAST, GPU, HELP, HISTORY, THEME, Arguments, Option, Verb, some_words
 from ..output import COST, TABLES, StatusLine, export_samples, say_damaged, tariff_of
 from ..session import terminal_of, with_past
 
@@ -160,7 +160,10 @@ def _read(arguments: Arguments, path: str | None) -> Run:
 def _job(arguments: Arguments) -> JobSpan | None:
     from ...surfaces.report.run import job_span
 
-    return job_span(arguments.job, arguments.gpu or ()) if arguments.job else None
+    if not arguments.job:
+        return None
+    # a job of the simulated machine is none of this cluster
+    return job_span(arguments.job, arguments.gpu or (), history=arguments.history, slurm=not arguments.demo)
 
 
 def _recorded_samples(
@@ -172,7 +175,7 @@ def _recorded_samples(
     span = span or _job(arguments)
     limits: tuple[str | None, str | None] = (getattr(arguments, "from"), arguments.to)
     if span is not None:
-        moments = remembered(span.start, span.end)
+        moments = remembered(span.start, span.end, arguments.history)
     elif path is None:
         start, end, _ = _period(arguments)
         line = StatusLine(sys.stderr.isatty(), 0.2, _WONDER)
@@ -181,7 +184,7 @@ def _recorded_samples(
             if part < 1.0:
                 line.show(lambda: f"gpulse: reading the history: {100 * part:.0f} %")
 
-        moments = remembered(start, end, told=told)
+        moments = remembered(start, end, arguments.history, told)
         limits = limits if arguments.since is not None else (None, None)
     else:
         moments = recorded(path, damaged)
@@ -203,6 +206,13 @@ def _period(arguments: Arguments) -> tuple[float, float, str]:
         return now - parse_duration(arguments.since), now, f"the last {arguments.since}"
     start, end = stretch(None, getattr(arguments, "from"), arguments.to)
     return start, end, period_text(start, end)
+
+
+def _with_past(arguments: Arguments) -> int:
+    """Run; with --demo, on the history of the simulated machine if a time or a job of it is asked for, else on a recording."""
+    asked = (arguments.since, arguments.job, getattr(arguments, "from"), arguments.to)
+    past = ("recording", "files") if asked == (None,) * 4 else ("history", "history")
+    return with_past(run, *past)(arguments)
 
 
 def _job_number(text: str) -> str:
@@ -249,9 +259,9 @@ VERB = Verb(
                help="Leave out users and command lines, so that the file can be given to others; without it, only you can read it"),
         Option("--title", value="TEXT", help="Title of the report (default: the name of the file)"),
         *COST,
-        *(GPU, COLOR, THEME, DEMO_PAST, HELP),
+        *(HISTORY, GPU, COLOR, THEME, DEMO_PAST, HELP),
     ),
-    with_past(run, "recording", "files"),
+    _with_past,
     (
         ("gpulse report run.ndjson", "print a summary"),
         ("gpulse report run.ndjson.gz -o report.html", "write a self-contained page with charts"),

@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 import sys
 
-from ...errors import UsageError
+from ...errors import GpulseError, UsageError
 from ...units import parse_duration
 from ..main import load
-from ..options import COMMON, STACKS, Arguments, Option, Verb, parse, seconds, whole
+from ..options import COMMON, HISTORY, STACKS, Arguments, Option, Verb, parse, seconds, whole
 from ..output import Ending, write_json
-from ..session import open_sampler, source_name, terminal_of, theme_of
+from ..session import open_sampler, source_name, terminal_of, theme_of, with_past
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ...analysis.diagnosis.running import RunningDiagnosis
+    from ...model.catalog import Gpu
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from ...model.verdict import Concern, Diagnosis
     from ...monitor.presence import Presence
+    from ...sources.base import Machine
     from ...supervision.watch import CodeWatch
 
 _WATCHED = 30.0  # seconds
@@ -28,38 +30,49 @@ _INTERVAL = 0.25
 _SOON = 0.7  # seconds of samples after which a first answer is shown; the driver's own trace reaches back 14 s
 _AGAIN = 2.0  # seconds until the next; judging 8 GPUs over 30 s takes 15 ms
 _NOW = 60.0  # seconds that the clocks of two machines may differ
+_LISTED_LATER = (
+    "skipped",
+    "pending",
+    "failed",
+    "timeout",
+)  # why processes are missing in one sample and may be in the next
 
 
 def run(arguments: Arguments) -> int:
     """Collect samples, diagnose them and print the result."""
     from ...analysis.concerns import concerns
     from ...analysis.diagnosis.running import RunningDiagnosis
-    from ...sampling.assemble import ProcessFamily
+    from ...model.verdict import Diagnosis
+    from ...sources.registry import make_source
 
     if arguments.fleet:
         return _fleet(arguments)
-    pid = arguments.pid
-    if arguments.since is not None and (arguments.source or arguments.demo or getattr(arguments, "for") is not None):
-        raise UsageError("why: --since cannot be combined with --for, --source or --demo;", "choose one.")
+    if arguments.since is not None and (arguments.source or getattr(arguments, "for") is not None):
+        raise UsageError("why: --since cannot be combined with --for or --source;", "choose one.")
     running = RunningDiagnosis()
     names: dict[int | None, str] = {}
     users: dict[str | None, set[int]] = {}
-    code = _code(arguments, pid)
-    family = None if pid is None else ProcessFamily(pid)
+    machine = make_source(source_name(arguments)).machine
+    asked = None if arguments.pid is None else AskedProcess(arguments.pid, machine, arguments)
+    code = _code(arguments, machine)
     for snapshot in _samples(arguments, running, code is not None):
         running.add(snapshot)
         names.update({None if gpu.index is None else int(gpu.index): gpu.name or "" for gpu in snapshot.gpus})
         for gpu in snapshot.gpus:
             users.setdefault(gpu.uuid, set()).update(int(one.pid) for one in gpu.all_processes() if one.pid is not None)
-        if code is not None and family is not None:
-            code.add(snapshot.time, snapshot.gpus, family.members(snapshot))
+        own = None if asked is None else asked.add(snapshot)
+        if code is not None:
+            code.add(snapshot.time, snapshot.gpus, own)
     if arguments.since is not None:
         running.note(_events(arguments, names))
     diagnosis = running.diagnosis()
-    if pid is not None:
-        diagnosis = _about(diagnosis, pid, users)
+    if asked is not None:
+        asked.check()
+        found_on = [one for one in diagnosis if users.get(one.uuid, set()) & asked.own]
+        diagnosis = Diagnosis(found_on, diagnosis.start, diagnosis.end, diagnosis.samples)
     found = concerns(diagnosis)
-    programs = [] if pid is not None and code is not None else _programs(arguments, diagnosis, users)
+    live = code is None and machine.real and arguments.since is None and not arguments.no_stacks
+    programs = _programs(diagnosis, users) if live else []
     _print(arguments, diagnosis, found, names, code, programs)
     return 1 if arguments.check and found else 0
 
@@ -71,26 +84,82 @@ def _fleet(arguments: Arguments) -> int:
     return fleet.run(parse(fleet, ["--why", f"{watched:g}", "--interval", "1", "--color", arguments.color]))
 
 
-def _code(arguments: Arguments, pid: int | None) -> CodeWatch | None:
-    """Return what names the lines of code of a process that is watched now; None where nobody asked for that."""
+class AskedProcess:
+    """The process that was named, and its descendants; `own` are those that were seen on the GPUs.
 
-    if (
-        pid is None
-        or arguments.no_stacks
-        or arguments.since is not None
-        or source_name(arguments).startswith("replay:")
-    ):
+    A process of a recording or a simulation is none of this computer, so the kernel is not asked about it.
+    """
+
+    def __init__(self, pid: int, machine: Machine, arguments: Arguments) -> None:
+        from ...sampling.assemble import ProcessFamily
+        from ...sources.processes import LinuxMachine
+
+        self._pid = pid
+        self._machine = machine if isinstance(machine, LinuxMachine) else None
+        self._family = None if self._machine is None else ProcessFamily(pid, self._machine)
+        self._live = arguments.since is None and not source_name(arguments).startswith("replay:")
+        self._chosen = bool(arguments.gpu)
+        self._sampled = False
+        self._hidden = ""  # why it is not known which processes use the GPUs
+        self.own: set[int] = set()
+
+    def add(self, snapshot: Snapshot) -> frozenset[int] | None:
+        """Return those of its processes that are on the GPUs; None if the driver reports PIDs of another namespace.
+
+        Raises as `check` does if the first sample of the present knows all processes and has none of these.
+        """
+        listed = frozenset(int(one.pid) for gpu in snapshot.gpus for one in gpu.all_processes() if one.pid is not None)
+        found = listed & {self._pid} if self._family is None else self._family.members(snapshot)
+        self.own.update(found or ())
+        self._hidden = _hidden(snapshot)
+        if self._live and not self._sampled and all(map(_is_listed, snapshot.gpus)):
+            self.check()
+        self._sampled = True
+        return found
+
+    def check(self) -> None:
+        """Raise UsageError if it was on none of the GPUs, GpulseError if that cannot be known."""
+        if self.own:
+            return
+        remedy = "see `gpulse status --processes`."
+        if self._machine is not None and self._live and self._machine.parent(self._pid) is None:
+            raise UsageError(f"why: process {self._pid} does not exist;", remedy)
+        if self._hidden:
+            raise GpulseError(
+                f"why: the GPUs of process {self._pid} are not known: {self._hidden};", "name GPUs with --gpu."
+            )
+        raise UsageError(f"why: process {self._pid} does not use {'these GPUs' if self._chosen else 'a GPU'};", remedy)
+
+
+def _is_listed(gpu: Gpu) -> bool:
+    """Return whether the processes of a GPU are in this sample, or will not be in a later one either."""
+    return gpu.state == "ok" and gpu.gaps.get("processes") not in _LISTED_LATER
+
+
+def _hidden(snapshot: Snapshot) -> str:
+    """Return why not all processes on the GPUs are known; empty if they are."""
+    for problem in snapshot.problems:
+        if problem.source == "processes":
+            return problem.message.rstrip(".")
+    for gpu in snapshot.gpus:
+        if gap := gpu.gaps.get("processes") if gpu.state == "ok" else gpu.state:
+            return f"the processes on GPU {gpu.index:.0f} cannot be read ({gap})"
+    return ""
+
+
+def _code(arguments: Arguments, machine: Machine) -> CodeWatch | None:
+    """Return what names the lines of code of a process that is watched now; None where nobody asked for that."""
+    if arguments.pid is None or arguments.no_stacks or arguments.since is not None or not machine.real:
         return None
     from ...supervision.watch import CodeWatch
 
-    return CodeWatch(pid)
+    return CodeWatch(arguments.pid)
 
 
 def _samples(arguments: Arguments, running: RunningDiagnosis, traced: bool) -> Iterable[Snapshot]:
-
     name = source_name(arguments)
     if arguments.since is not None:
-        return _chosen(arguments, _remembered(arguments.since))
+        return _chosen(arguments, _remembered(arguments.since, arguments.history))
     if name.startswith("replay:"):
         return _chosen(arguments, _recorded(name.removeprefix("replay:"), getattr(arguments, "for")))
     return _watched(arguments, running, traced)
@@ -154,13 +223,13 @@ def _recorded(spec: str, long: float | None) -> Iterator[Snapshot]:
             yield snapshot
 
 
-def _remembered(since: float) -> Iterator[Snapshot]:
+def _remembered(since: float, path: str | None) -> Iterator[Snapshot]:
     import time
 
     from ...store.history import HistoryReader
 
     now = time.time()
-    with HistoryReader(None) as reader:
+    with HistoryReader(path) as reader:
         yield from reader.snapshots(now - since, now)
 
 
@@ -171,7 +240,7 @@ def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Even
     from ...store.history import HistoryReader
 
     now = time.time()
-    with HistoryReader(None) as reader:
+    with HistoryReader(arguments.history) as reader:
         for event in reader.events(now - arguments.since, now):
             if not arguments.gpu or any(label.isdecimal() and int(label) in names for label in event.gpus):
                 yield event
@@ -189,19 +258,7 @@ def _chosen(arguments: Arguments, samples: Iterator[Snapshot]) -> Iterator[Snaps
             yield one
         else:
             gpus = tuple(gpu for gpu in one.gpus if (gpu.uuid or gpu.index) in kept)
-            yield one.replace(gpus=gpus)
-
-
-def _about(diagnosis: Diagnosis, pid: int, users: dict[str | None, set[int]]) -> Diagnosis:
-    """Return the verdicts of the GPUs used by a process or one of its children."""
-    from ...model.verdict import Diagnosis
-    from ...sources.processes import LinuxMachine
-
-    family = {*LinuxMachine(os.environ.get("GPULSE_ROOT", "")).family(pid)}
-    found = [one for one in diagnosis if users.get(one.uuid, set()) & family]
-    if not found:
-        raise UsageError(f"why: process {pid} does not use a GPU;", "see `gpulse status --processes`.")
-    return Diagnosis(found, diagnosis.start, diagnosis.end, diagnosis.samples)
+            yield one.with_gpus(gpus)
 
 
 def _print(
@@ -245,15 +302,17 @@ def _print(
     sys.stdout.write("\n".join(told) + "\n")
 
 
-def _programs(arguments: Arguments, diagnosis: Diagnosis, users: dict[str | None, set[int]]) -> list[Presence]:
+def _programs(diagnosis: Diagnosis, users: dict[str | None, set[int]]) -> list[Presence]:
     """Return the programs with a Monitor on the GPUs that were watched now, which know their lines of code themselves."""
     from ...monitor.presence import presences
-    from ...sources.registry import make_source
 
-    if arguments.since is not None or arguments.no_stacks or not make_source(source_name(arguments)).machine.real:
-        return []
     pids = {pid for one in diagnosis for pid in users.get(one.uuid, ())}
     return [one for pid, one in sorted(presences().items()) if pid in pids and one.code]
+
+
+def _with_past(arguments: Arguments) -> int:
+    """Run; with --demo, --since is about the history of the simulated machine."""
+    return (run if arguments.since is None else with_past(run, "history", "history"))(arguments)
 
 
 VERB = Verb(
@@ -271,10 +330,11 @@ VERB = Verb(
         Option("--fleet", help="Explain what limits the machines of fleet.toml, by GPU time lost; see `gpulse fleet`"),
         Option("--check", help="Exit with 1 if anything critical or worth a warning was found, else with 0"),
         Option("--json", help="Print the diagnosis as one JSON object"),
+        HISTORY,
         STACKS,
         *COMMON,
     ),
-    run,
+    _with_past,
     (
         ("gpulse why", "sample all GPUs for 30 s, then explain"),
         ("gpulse why 4242", "explain the GPUs of one process, with its lines of code that keep them waiting"),

@@ -126,8 +126,6 @@ READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
     "throttle_reasons": lambda instant: instant.beat.reasons,
     "pcie_rx": lambda instant: round(instant.noisy(10, 2.25e6 + instant.rhythm.rx.mean(instant.at), 0.04)),
     "pcie_tx": lambda instant: round(instant.noisy(11, 2.83e6 + instant.rhythm.tx.mean(instant.at), 0.04)),
-    "nvlink_rx": lambda instant: round(instant.noisy(12, instant.rhythm.nvlink.mean(instant.at), 0.03)),
-    "nvlink_tx": lambda instant: round(instant.noisy(13, instant.rhythm.nvlink.mean(instant.at), 0.03)),
 }
 
 CONSTANTS: dict[str, Value] = {
@@ -136,10 +134,25 @@ CONSTANTS: dict[str, Value] = {
     "memory_unified": False, "bar1_total": 137_438_953_472, "temperature_limit": 89, "power_limit": 700.0,
     "power_default_limit": 700.0, "clock_memory": 2619, "clock_sm_max": TOP_CLOCK, "clock_memory_max": 2619,
     "pstate": 0, "pcie_gen": 5, "pcie_width": 16, "pcie_gen_max": 5, "pcie_width_max": 16, "pcie_replays": 0,
-    "nvlink_links": 18, "nvlink_crc_errors": 0, "nvlink_replay_errors": 0, "nvlink_recovery_errors": 0,
     "ecc_corrected": 0, "ecc_uncorrected": 0, "compute_mode": "default", "persistence_mode": True, "mig_mode": False,
     "display_active": False,
 }  # fmt: skip
+
+_LINKS = 18
+_SWITCHES = ("00000000:05:00.0", "00000000:06:00.0", "00000000:07:00.0", "00000000:08:00.0")
+# What eight GPUs on one board have, and a GPU among others has not.
+_LINKED: dict[str, Value] = {
+    "nvlink_links": _LINKS, "nvlink_crc_errors": 0, "nvlink_replay_errors": 0, "nvlink_recovery_errors": 0,
+    "nvlink_states": (1.0,) * _LINKS, "nvlink_speeds": (26.562e9,) * _LINKS, "nvlink_capabilities": ("111111",) * _LINKS,
+    "nvlink_remotes": tuple(_SWITCHES[link % len(_SWITCHES)] for link in range(_LINKS)),
+    "nvlink_crc_links": (0.0,) * _LINKS, "nvlink_replay_links": (0.0,) * _LINKS, "nvlink_recovery_links": (0.0,) * _LINKS,
+}  # fmt: skip
+_LINK_READERS: dict[str, Callable[[SimulatedInstant], Value]] = {
+    "nvlink_rx": lambda instant: round(instant.noisy(12, instant.rhythm.nvlink.mean(instant.at), 0.03)),
+    "nvlink_tx": lambda instant: round(instant.noisy(13, instant.rhythm.nvlink.mean(instant.at), 0.03)),
+    "nvlink_rx_links": lambda instant: (instant.rhythm.nvlink.area(instant.at) // _LINKS,) * _LINKS,
+    "nvlink_tx_links": lambda instant: (instant.rhythm.nvlink.area(instant.at) // _LINKS,) * _LINKS,
+}
 
 GAPS: dict[str, Gap] = {"fan_speed": "unsupported", "xid_last": "pending"}
 
@@ -172,13 +185,19 @@ class SimulatedDevice(Device):
         self._seed = stage.seed * 8191 + index
         self._traced: dict[str, int] = {}  # number of the last step of each trace that was read
         near = index * 2 // len(_BUSES)
+        count = len(stage.scenes)
+        linked = count == len(_BUSES)
+        self._readers = READERS | _LINK_READERS if linked else READERS
         self._constants = {
             **CONSTANTS,
-            "system_gpus": len(_BUSES),
+            **(_LINKED if linked else {}),
+            "system_gpus": count,
             "remapped_rows": 3 if index == 2 else 0,
             "cpu_affinity": ("0-55,112-167", "56-111,168-223")[near],
             "numa_affinity": near,
-            "topology": tuple(f"GPU{other}:NV18" for other in range(len(_BUSES)) if other != index),
+            "topology": tuple(
+                f"GPU{other}:{f'NV{_LINKS}' if linked else 'NODE'}" for other in range(count) if other != index
+            ),
         }
         name = digits(self._seed, 1, 32)
         self.identity = {
@@ -200,7 +219,7 @@ class SimulatedDevice(Device):
         instant = SimulatedInstant(self._scene, self._seed, self._stage.elapsed() + self._scene.start)
         sample = DeviceSample()
         values = sample.values
-        for key, reader in READERS.items():
+        for key, reader in self._readers.items():
             if key in keys:
                 values[key] = reader(instant)
         for key in keys & TRACED.keys():

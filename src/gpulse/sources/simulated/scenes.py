@@ -168,7 +168,7 @@ FLEET_SCENES: tuple[tuple[type[Scene], ...], ...] = (
 
 _NVIDIA_ONLY = frozenset({
     *("sm_active", "sm_occupancy", "tensor_active", "fp64_active", "fp32_active", "fp16_active", "integer_active", "graphics_active"),
-    *("pstate", "nvlink_rx", "nvlink_tx", "encoder_utilization", "decoder_utilization", "ofa_utilization", "memory_reserved"),
+    *("pstate", "encoder_utilization", "decoder_utilization", "ofa_utilization", "memory_reserved"),
     *("compute_mode", "persistence_mode", "mig_mode", "remapped_rows", "pcie_rx", "pcie_tx", "xid_last"),
     *("power_trace", "utilization_trace"),
 })  # fmt: skip

@@ -92,6 +92,23 @@ PROCESS = (
     ScrollColumn("fb", "MB", "memory_used", "m", _mib),
     ScrollColumn("ccpm", "MB", "memory_protected_used", "m", _mib),
 )
+# What --gpm-metrics shows, by GPM's number; nvidia-smi's titles and units, as seen on Hopper.
+GPM = {
+    1: ScrollColumn("gract", "GPM:%", "graphics_active", ""),
+    2: ScrollColumn("smutil", "GPM:%", "sm_active", ""),
+    3: ScrollColumn("smocc", "GPM:%", "sm_occupancy", ""),
+    4: ScrollColumn("intutil", "GPM:%", "integer_active", ""),
+    5: ScrollColumn("mmaact", "GPM:%", "tensor_active", ""),
+    10: ScrollColumn("dram", "GPM:%", "dram_active", ""),
+    11: ScrollColumn("fp64", "GPM:%", "fp64_active", ""),
+    12: ScrollColumn("fp32", "GPM:%", "fp32_active", ""),
+    13: ScrollColumn("fp16", "GPM:%", "fp16_active", ""),
+    20: ScrollColumn("pcitx", "GPM:MiB/s", "pcie_tx", "", _mib),
+    21: ScrollColumn("pcirx", "GPM:MiB/s", "pcie_rx", "", _mib),
+    60: ScrollColumn("nvlrx", "GPM:MiB/s", "nvlink_rx", "", _mib),
+    61: ScrollColumn("nvltx", "GPM:MiB/s", "nvlink_tx", "", _mib),
+}
+_HAS_GPM = "dram_active"  # links have traffic without GPM, too
 _HEAT = ("throttle_time_thermal", "throttle_time_thermal_hardware")
 _STAMPS = (("D", "Date", "YYYYMMDD", "%Y%m%d"), ("T", "Time", "HH:MM:SS", "%H:%M:%S"))
 GPU_ONLY = frozenset({"memory_protected_used"})
@@ -111,13 +128,16 @@ class DeviceScroll(View):
     """dmon: one line per GPU and sample, and the header every 20 lines.
 
     `groups` are dmon's letters, in the order of the columns; `stamps` D and T add the date and the time; `forms` are csv, nounit and
-    noheader. `compares` tells whether a value covers the time since the previous sample.
+    noheader; `gpm` are numbers of `GPM`. `compares` tells whether a value covers the time since the previous sample.
     """
 
     _table: Sequence[ScrollColumn] = DEVICE
     _ends = (("# gpu", " "), ("# Idx", " "))
 
-    def __init__(self, groups: str = "puc", stamps: str = "", forms: Sequence[str] = ()) -> None:
+    def __init__(
+        self, groups: str = "puc", stamps: str = "", forms: Sequence[str] = (), gpm: Sequence[int] = ()
+    ) -> None:
+        self._gpm = [GPM[number] for number in gpm]
         self.columns = [column for letter in dict.fromkeys(groups) for column in self._table if column.group == letter]
         self._stamps = [parts for parts in _STAMPS if parts[0] in stamps]
         self._csv = "csv" in forms
@@ -125,8 +145,9 @@ class DeviceScroll(View):
         self._since = HEADER_EVERY
         self.compares = "v" in groups
         self._before: dict[str, tuple[float, float | None, float | None]] = {}
-        keys = {column.key for column in self.columns}
-        self.wanted = Wanted({"index", "uuid", *(_HEAT if self.compares else ()), *keys})
+        keys = {column.key for column in (*self.columns, *self._gpm)}
+        also = (*(_HEAT if self.compares else ()), *([_HAS_GPM] if self._gpm else ()))
+        self.wanted = Wanted({"index", "uuid", *also, *keys})
 
     def note(self, snapshot: Snapshot) -> None:
         """Take a sample only to compare the next one with."""
@@ -148,6 +169,8 @@ class DeviceScroll(View):
         (first, after), (second, below) = self._ends
         titles = f"{first}{''.join(f'{column.title:>7}' for column in self.columns)}{after}"
         units = f"{second}{''.join(f'{column.unit:>7}' for column in self.columns)}{below}"
+        titles += "".join(f"{column.title:>10} " for column in self._gpm)
+        units += "".join(f"{column.unit:>10} " for column in self._gpm)
         if not self._stamps:
             return [titles, units]
         names = "    ".join(f"{name:<8}" for _, name, _, _ in self._stamps)
@@ -165,7 +188,9 @@ class DeviceScroll(View):
     def _rows(self, snapshot: Snapshot, gpu: Gpu) -> Iterator[str]:
         """Yield the cells of each line of a GPU."""
         told = self._violations(snapshot, gpu) if self.compares else {}
-        yield "".join(f"{told.get(column.title) or column.text(gpu):>7}" for column in self.columns) + " "
+        cells = "".join(f"{told.get(column.title) or column.text(gpu):>7}" for column in self.columns)
+        has = gpu.get(_HAS_GPM) is not None
+        yield f"{cells} " + "".join(f"{column.text(gpu) if has else '-':>10} " for column in self._gpm)
 
     def _violations(self, snapshot: Snapshot, gpu: Gpu) -> dict[str, str]:
         """Return the share of time at the power cap, and whether heat slowed the GPU, since the last sample."""

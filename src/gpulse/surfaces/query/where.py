@@ -209,7 +209,7 @@ class Choice:
     def apply(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with what passes, in order; what lacks the value comes last."""
         gpus = tuple(map(self._processes, snapshot.gpus)) if self._apps else tuple(self._chosen(snapshot.gpus))
-        return snapshot.replace(gpus=gpus)
+        return snapshot.with_gpus(gpus)
 
     def _chosen(self, readings: Iterable[Kind]) -> list[Kind]:
         kept = [reading for reading in readings if self._filter is None or self._filter(reading)]

@@ -120,9 +120,8 @@ def of_gpus(
         gpus = sample.snapshot.gpus
         if kept is None:
             kept = [gpus[at].uuid or gpus[at].index for at in choose_gpus(gpus, words, environ)]
-        old = sample.snapshot
         chosen = tuple(gpu for gpu in gpus if (gpu.uuid or gpu.index) in kept)
-        sample.snapshot = old.replace(gpus=chosen)
+        sample.snapshot = sample.snapshot.with_gpus(chosen)
         if sample.events is not None:
             sample.events = [
                 event for event in sample.events if not event.uuids or not set(kept).isdisjoint(event.uuids)

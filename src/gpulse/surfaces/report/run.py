@@ -305,14 +305,19 @@ def job_number(text: str) -> str:
 
 
 def job_span(
-    number: str, gpus: Sequence[str] = (), environ: Mapping[str, str] = os.environ, history: str | None = None
+    number: str,
+    gpus: Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+    history: str | None = None,
+    *,
+    slurm: bool = True,
 ) -> JobSpan:
     """Return when and where a job ran: as Slurm says while it knows the job, else by the job's processes in the history.
 
     GPUs are those named, else Slurm's, else the environment's of a prolog or epilog, else those its processes used. Raises
-    GpulseError if nothing is known of it, HistoryError if there is no history.
+    GpulseError if nothing is known of it, HistoryError if there is no history. Without `slurm` only the history is read.
     """
-    job = (describe_job(number) if has_slurm() else None) or SlurmJob(number)
+    job = (describe_job(number) if slurm and has_slurm() else None) or SlurmJob(number)
     uses = _uses(job, history)
     given = environ.get("SLURM_JOB_GPUS", "") if environ.get("SLURM_JOB_ID") == job.id else ""
     words = gpus or [str(index) for index in job.gpus or ()] or [word for word in given.split(",") if word]

@@ -11,7 +11,8 @@ from gpulse.cli.commands.query import VERB, _view
 from gpulse.cli.options import parse
 from gpulse.model.catalog import GPU_METRICS, PROCESS_METRICS, Gpu, Process
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.scroll import DEVICE, GPU_ONLY, GROUPS, PROCESS, DeviceScroll, ProcessScroll
+from gpulse.sources.nvidia.gpm import METRICS
+from gpulse.surfaces.query.scroll import DEVICE, GPM, GPU_ONLY, GROUPS, PROCESS, DeviceScroll, ProcessScroll
 
 if TYPE_CHECKING:
     from gpulse.model.metric import Value
@@ -139,3 +140,21 @@ def test_a_violation_that_is_not_counted_is_a_dash(keys: tuple[str, ...], texts:
     scroll.note(Snapshot(0.0, (Gpu(dict.fromkeys(keys, 1.0)),)))
     *_, row = scroll.lines(Snapshot(2.0, (Gpu(dict.fromkeys(keys, 2.0)),)))
     assert row.split() == ["-", *texts]
+
+
+def test_gpm_metrics_follow_the_columns_of_dmon() -> None:
+    """As nvidia-smi 580 writes them: ten wide with a blank behind, percentages and MiB/s."""
+    gpu = Gpu({"index": 0, "power_draw": 690.4, "temperature": 62, "memory_temperature": 51, "dram_active": 16.1,
+               "sm_active": 82.3, "pcie_rx": 7428.06 * (1 << 20)})  # fmt: skip
+    assert DeviceScroll("p", gpm=(2, 10, 21, 61)).lines(Snapshot(0.0, (gpu,))) == [
+        "# gpu    pwr  gtemp  mtemp     smutil       dram      pcirx      nvltx ",
+        "# Idx      W      C      C      GPM:%      GPM:%  GPM:MiB/s  GPM:MiB/s ",
+        "    0    690     62     51         82         16       7428          - ",
+    ]
+
+
+def test_a_gpu_without_gpm_has_no_gpm_metrics() -> None:
+    """Its PCIe traffic is known from other counters, which are not GPM's."""
+    old = Gpu({"index": 0, "power_draw": 118.0, "pcie_rx": 5e6}, {"dram_active": "unsupported"})
+    assert DeviceScroll("p", gpm=(2, 21)).lines(Snapshot(0.0, (old,)))[2].split() == ["0", "118", "-", "-", "-", "-"]
+    assert GPM.keys() == {number for number, _ in METRICS.values()}

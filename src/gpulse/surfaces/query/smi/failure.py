@@ -104,6 +104,11 @@ def unknown_command(words: Sequence[str]) -> SmiExit:
     return SmiExit(f"gpulse smi has no `{words[0]}`; {hint} `{real_command(words)}`.", UNAVAILABLE, own=True)
 
 
+def absent(what: str, words: Sequence[str]) -> SmiExit:
+    """Return the refusal of a part of an answer; `what` says what gpulse does instead."""
+    return SmiExit(f"gpulse smi {what}; run `{real_command(words)}`.", UNAVAILABLE, own=True)
+
+
 def unreadable(words: Sequence[str]) -> SmiExit:
     """Return the refusal of a question that NVML has no call for."""
     return SmiExit(f"the driver tells this only to its own tools; run `{real_command(words)}`.", UNAVAILABLE, own=True)

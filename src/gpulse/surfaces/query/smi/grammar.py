@@ -182,10 +182,12 @@ class Subcommand(Value):
 _COMMON = {"-h": "--help", "-i": "--id"}
 _SCROLL_FLAGS = {
     "-i": "--id", "-d": "--delay", "-c": "--count", "-s": "--select", "-o": "--options", "-f": "--filename",
-    "--format": "--format", "--gpm-metrics": "--gpm-metrics", "--gpm-options": "--gpm-options", "-h": "--help",
+    "-h": "--help",
 }  # fmt: skip
+_DEVICE_FLAGS = {"--format": "--format", "--gpm-metrics": "--gpm-metrics", "--gpm-options": "--gpm-options"}
 _SUBCOMMANDS = {
-    "dmon": Subcommand("Display GPU statistics in scrolling columns.", _SCROLL_FLAGS, alone=True, strict=False),
+    "dmon": Subcommand(
+        "Display GPU statistics in scrolling columns.", {**_SCROLL_FLAGS, **_DEVICE_FLAGS}, alone=True, strict=False),
     "pmon": Subcommand("Display process statistics in scrolling columns.", _SCROLL_FLAGS, alone=True, strict=False),
     "topo": Subcommand("Display how GPUs, CPUs and network devices are connected.", {
         "-m": "--matrix", "-mp": "--matrix_pci", "-i": "--id", "-c": "--cpu", "-n": "--nearest_gpus", "-p": "--gpu_path",
@@ -233,8 +235,9 @@ _MEANINGS = {
     "--options": "Add the date (D) or the time (T) to each line",
     "--filename": "File to write to",
     "--format": "csv, nounit, noheader",
-    "--gpm-metrics": "Not available here; see gpulse query --scroll=a",
-    "--gpm-options": "Not available here; see gpulse query --scroll=a",
+    "--gpm-metrics": "GPM metrics to add (Hopper and later), separated by commas: 1 graphics, 2 SM, 3 SM occupancy, 4 integer, "
+    "5 tensor, 10 DRAM, 11 FP64, 12 FP32, 13 FP16, 20 PCIe TX, 21 PCIe RX, 60 NVLink RX, 61 NVLink TX",
+    "--gpm-options": "Level of the GPM metrics: d (device)",
     "--matrix": "Display how all devices are connected",
     "--matrix_pci": "Display how all devices are connected over PCIe",
     "--cpu": "Display the GPUs near a CPU",
@@ -325,6 +328,20 @@ class Options(GivenOptions):
         return at + 1
 
 
+def _gpm(options: Options, words: Sequence[str]) -> list[int]:
+    """Return the numbers after --gpm-metrics; raise SmiExit for one that gpulse does not read, and for the level of MIG instances."""
+    from ..scroll import GPM
+
+    asked = [word for word in (options.get("--gpm-metrics") or "").split(",") if word]
+    for word in asked:
+        if not word.isdecimal() or len(word) > 3 or int(word) not in GPM:
+            known = ", ".join(map(str, GPM))
+            raise failure.absent(f"reads the GPM metrics {known}, not {word!r}", words)
+    if (options.get("--gpm-options") or "d") != "d":
+        raise failure.absent("reads GPM metrics of devices only", words)
+    return list(dict.fromkeys(map(int, asked)))
+
+
 def scroll_view(command: str, words: Sequence[str]) -> DeviceScroll:
     """Return the view that dmon or pmon was asked for; raise SmiExit as nvidia-smi would end."""
     from ..scroll import DeviceScroll, ProcessScroll
@@ -332,12 +349,10 @@ def scroll_view(command: str, words: Sequence[str]) -> DeviceScroll:
     options = Options(command, words)
     interval = options.positive("--delay", "Collection delay/interval should be between 1 second and 600 seconds")
     count = options.positive("--count", "Invalid value for number of samples to be displayed")
-    if "--gpm-metrics" in options:
-        raise SmiExit("gpulse smi has no --gpm-metrics; run `gpulse query --scroll=a` instead.", 3, own=True)
     groups, stamps = options.get("--select"), (options.get("--options") or "").upper()
     if command == "dmon":
         forms = (options.get("--format") or "").split(",")
-        view = DeviceScroll((groups or "puc").replace("a", ""), stamps, forms)
+        view = DeviceScroll((groups or "puc").replace("a", ""), stamps, forms, _gpm(options, [command, *words]))
     else:
         view = ProcessScroll(groups or "u", stamps)
     if not view.columns:
