@@ -106,6 +106,30 @@ def test_a_waiting_request_is_shown_and_cancelled(lab: Lab, two: Scenario, tmp_p
         assert "the request was cancelled" in process.stderr.read()
 
 
+def test_gpus_of_a_job_that_outlived_its_run_are_shown_as_locked(lab: Lab, two: Scenario, tmp_path: Path) -> None:
+    claims = tmp_path / "claims"
+    claims.mkdir()
+    environ = environment(two, tmp_path / "fake", GPULSE_CLAIMS=str(claims))
+    command = [sys.executable, "-m", "gpulse", "run", "--window", "0", "-q", "--gpus", "2", "--"]
+    job = ["sh", "-c", "echo $$; read line", "train", "--token=hf_abcdefghij"]
+    with subprocess.Popen([*command, *job], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.kill()
+        process.wait()
+        assert Queue(str(claims)).entries() == []
+        found = lab.run(two, "queue", "--json", GPULSE_CLAIMS=str(claims)).json["queue"]
+        lines = lab.run(two, "queue", GPULSE_CLAIMS=str(claims)).out.splitlines()
+        refused = lab.run(two, "pick", "--window", "0", GPULSE_CLAIMS=str(claims))
+    ((state, pid, count, id, since, command_line),) = (
+        [one[key] for key in ("state", "pid", "count", "id", "since", "command")] for one in found
+    )
+    assert (state, pid, count, id, since) == ("locked", child, 2, None, None)
+    assert "hf_abc" not in command_line
+    assert lines[1].split()[1::2][:2] == ["locked", "0,1"]
+    assert f"(pid {child})" in refused.err
+
+
 def test_who_still_uses_a_reserved_gpu_is_said(lab: Lab, two: Scenario, tmp_path: Path) -> None:
     for at in range(2):
         two.process(gpu=at, pid=os.getpid(), memory="60 GiB")
@@ -138,6 +162,9 @@ def test_who_still_uses_a_reserved_gpu_is_said(lab: Lab, two: Scenario, tmp_path
         (("queue", "cancel", "c41e08", "--demo"), 0, "Cancelled c41e08."),
         (("queue", "cancel", "90b7de", "--demo"), 2, "there is no waiting request '90b7de'"),
         (("run", "--gpus", "1", "--share", "true"), 2, "add --memory 10GiB to --share"),
+        (("pick", "8", "--timeout", "1ms", "--demo"), 124, "2 of 8 GPUs are free, 8 requested"),
+        (("run", "--gpus", "8", "--timeout", "1ms", "--demo", "true"), 124, "2 of 8 GPUs are free, 8 requested"),
+        (("pick", "9", "--timeout", "1ms", "--demo"), 1, "Request fewer GPUs"),
         (("pick", "--share", "--memory", "20GiB", "--window", "0", "--demo"), 0, "GPU-"),
     ],
 )

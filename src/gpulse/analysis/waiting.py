@@ -10,6 +10,7 @@ from ..model.select import by_uuid, choose_gpus, granted, selection
 from ..store.claims import claim, claims_folder
 from ..store.entry import holder_now
 from ..store.liveness import uptime
+from ..store.locks import locked_entries
 from ..store.queue import Queue, QueuePlace, new_entry
 from ..units import count_text
 from .free import availability, never, refusal, samples_for, slots
@@ -110,14 +111,20 @@ class Waiting:
 
     def refusal(self, verdicts: Sequence[Availability]) -> NoFreeGpu:
         """Return the error that says why each GPU is not to be had: what keeps it, who holds it, or who is before us."""
-        now = time.time()
+        now, locked = time.time(), self._lock_holders(verdicts)
         for verdict in verdicts:
-            holder = holder_now(str(verdict.gpu.uuid), self.entries, now)
+            uuid = str(verdict.gpu.uuid)
+            holder = holder_now(uuid, self.entries, now) or locked.get(uuid)
             if holder is not None and (not verdict.why or verdict.why.startswith("claimed")):
                 verdict.why = self._hold_text(holder, now)
-            elif not verdict.why and verdict.gpu.uuid not in self.turn.gpus:
-                verdict.why = self._kept_for(str(verdict.gpu.uuid))
+            elif not verdict.why and uuid not in self.turn.gpus:
+                verdict.why = self._kept_for(uuid)
         return refusal(verdicts, self.asked, self._verb, waited=self._waits)
+
+    def _lock_holders(self, verdicts: Sequence[Availability]) -> dict[str, Entry]:
+        """Return who has locked GPUs without a claim in the queue, by UUID."""
+        claims = [str(one.gpu.uuid) for one in verdicts if one.why.startswith("claimed")]
+        return {uuid: entry for entry in locked_entries(claims, self.entries) for uuid in entry.gpus}
 
     def _kept_for(self, uuid: str) -> str:
         """Return who waits for a GPU that nobody uses; empty if it is only that there are too few of them."""

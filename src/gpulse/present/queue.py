@@ -29,6 +29,9 @@ def hold_text(entry: Entry, now: float) -> str:
     user = clean(privacy.user(entry.user, entry.uid))[:_NAME]
     if entry.kind == "waiting":
         return f"kept for {user}, who waits for {entry.count}"
+    if entry.kind == "locked":
+        pid = f" (pid {entry.pid})" if entry.pid else ""
+        return f"locked by {user}{pid}" if user else clean(f"locked{lock_note(entry)}")
     if entry.kind == "reserved":
         reason = f" ({clean(entry.reason)})" if entry.reason else ""
         return f"{held_text(user, entry.until, now)}{reason}"
@@ -37,6 +40,15 @@ def hold_text(entry: Entry, now: float) -> str:
     program = f" ({clean(entry.program)})" if entry.program and not privacy.hides_name(entry.uid) else ""
     share = f" with {size_text(entry.memory)}" if entry.share and entry.memory is not None else ""
     return f"held for {user}{share} since {when_text(entry.since, now)}{until}{program}"
+
+
+def lock_note(entry: Entry) -> str:
+    """Return what the lock file says about who has it, as a quote: any user can write there. Empty if users are to be numbers."""
+    from ..sources.privacy import privacy_in_force
+
+    return (
+        f"; its lock file says: {entry.reason}" if entry.reason and privacy_in_force(os.environ).users == "name" else ""
+    )
 
 
 def reserved_text(entry: Entry, names: Mapping[str, str], now: float) -> str:
@@ -85,13 +97,17 @@ def queue_lines(
     rows += [(ids[entry.id], *_claim_row(entry, clean(users[entry.id]), names, now)) for entry in claims]
     rows += [(turn.entry.id, *_waiting_row(turn, clean(users[turn.entry.id]), now)) for turn in turns]
     shown = [*claims, *(turn.entry for turn in turns)]
-    what = ["COMMAND", *(commands.get(entry.id) or entry.reason for entry in shown)]
+    what = ["COMMAND", *(commands.get(entry.id) or _remark(entry) for entry in shown)]
     lines = aligned(rows, left=len(rows[0]))
     room = max(width(line) for line in lines)
     return [
         fit(f"{line}{' ' * (room - width(line))}  {clean(text)}".rstrip(), columns)
         for line, text in zip(lines, what, strict=True)
     ]
+
+
+def _remark(entry: Entry) -> str:
+    return lock_note(entry).lstrip("; ") if entry.kind == "locked" else entry.reason
 
 
 def _claim_row(entry: Entry, user: str, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:

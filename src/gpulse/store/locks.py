@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 from ..value import Value
-from .claims import claimed, claims_folder, lock_path
+from .claims import claimed, claims_folder, lock_path, user_name
+from .entry import Entry
 from .liveness import began_at, users_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 _START, _END = "gpulse-", ".lock"
 _LARGEST = 1 << 20  # bytes of /proc/locks
@@ -26,6 +27,26 @@ class Lock(Value):
     pid: int | None = None
     uid: int | None = None
     note: str = ""
+
+
+def locked_entries(uuids: Collection[str] | None, entries: Iterable[Entry]) -> list[Entry]:
+    """Return GPUs that are locked although no entry of the queue claims them, one entry per process that has the locks.
+
+    So a job goes on after its `gpulse run` was killed. Without `uuids` all GPUs count that have a lock file.
+    """
+    claimed = {uuid for entry in entries if entry.kind == "running" for uuid in entry.gpus}
+    by_process: dict[int | str, list[Lock]] = {}
+    for lock in locks(uuids):
+        if lock.uuid not in claimed:
+            by_process.setdefault(lock.pid or lock.note, []).append(lock)
+    return [_entry(some) for some in by_process.values()]
+
+
+def _entry(some: Sequence[Lock]) -> Entry:
+    one, gpus = some[0], tuple(lock.uuid for lock in some)
+    name, uid = ("", -1) if one.uid is None else (user_name(one.uid), one.uid)
+    note = one.note if one.pid is None else ""
+    return Entry(f"locked {gpus[0]}", "locked", name, uid=uid, gpus=gpus, count=len(gpus), pid=one.pid, reason=note)
 
 
 def locks(uuids: Collection[str] | None = None, folder: str | None = None) -> list[Lock]:

@@ -9,14 +9,13 @@ from ..analysis.free import slots
 from ..analysis.turns import latest_end, turns
 from ..errors import GpulseError, UsageError
 from ..model.codec import time_text
-from ..present.queue import queue_lines
+from ..present.queue import lock_note, queue_lines
 from ..present.words import label
 from ..sources.files import read_bytes
 from ..sources.privacy import privacy_in_force
 from ..sources.secrets import mask
-from ..store.claims import user_name
 from ..store.entry import Entry
-from ..store.locks import locks
+from ..store.locks import locked_entries
 from ..store.queue import Queue
 
 TYPE_CHECKING = False
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from ..analysis.turns import Slot, Turn
     from ..sampling.sampler import Sampler
     from ..sources.privacy import Privacy
-    from ..store.locks import Lock
 
 _MOST = 10_000  # characters of a command
 
@@ -35,14 +33,7 @@ _MOST = 10_000  # characters of a command
 class QueueView:
     """The queue at one moment: what is in it, which GPUs are locked, whose turn it is, and the machine's GPUs by UUID."""
 
-    def __init__(
-        self,
-        found: Sequence[Entry],
-        seen: Sequence[Slot],
-        names: dict[str, str],
-        now: float,
-        locked: Sequence[Lock] = (),
-    ) -> None:
+    def __init__(self, found: Sequence[Entry], seen: Sequence[Slot], names: dict[str, str], now: float) -> None:
         self.now = now
         self.slots = seen
         self.names = names
@@ -54,7 +45,7 @@ class QueueView:
         ]
         self.turns: list[Turn] = turns(now, seen, self.entries)
         privacy = privacy_in_force(os.environ)
-        self.entries += _locked(locked, self.entries, privacy)
+        self.entries += locked_entries(names or None, self.entries)
         self.commands = {entry.id: _command(entry, privacy) for entry in self.entries}
         self.users = {entry.id: privacy.user(entry.user, entry.uid) for entry in self.entries}
 
@@ -84,7 +75,7 @@ class QueueView:
             "gpus": list(entry.gpus),
             "share": entry.share,
             "memory": entry.memory,
-            "reason": entry.reason,
+            "reason": lock_note(entry).lstrip("; ") if entry.kind == "locked" else entry.reason,
             "since": time_text(since) if (since := entry.since if entry.begins is None else entry.begins) else None,
             "expected_end": None if ends is None or entry.kind == "waiting" else time_text(ends),
             "position": None if turn is None else turn.position,
@@ -97,30 +88,11 @@ def queue_view(sampler: Sampler | None, queue: Queue) -> QueueView:
     """Return the queue now, with the GPUs of an open sampler; without one the GPUs are known by UUID only."""
     now = time.time()
     if sampler is None:
-        return QueueView(queue.entries(), (), {}, now, locks())
+        return QueueView(queue.entries(), (), {}, now)
     snapshot = sampler.read()
     parts = [(whole, gpu) for whole in snapshot.gpus for gpu in whole.instances or (whole,) if gpu.uuid]
     names = {str(gpu.uuid): label(whole) if gpu is whole else f"{label(whole)}:{label(gpu)}" for whole, gpu in parts}
-    return QueueView(queue.entries(), slots(snapshot, ()), names, now, locks(names))
-
-
-def _locked(found: Sequence[Lock], entries: Sequence[Entry], privacy: Privacy) -> list[Entry]:
-    """Return GPUs that are locked without a claim in the queue, by process: a job goes on after its `gpulse run` was killed."""
-    claimed = {uuid for entry in entries if entry.kind == "running" for uuid in entry.gpus}
-    by_process: dict[int | str, list[Lock]] = {}
-    for lock in found:
-        if lock.uuid not in claimed:
-            by_process.setdefault(lock.pid or lock.note, []).append(lock)
-    return [_locked_entry(some, privacy) for some in by_process.values()]
-
-
-def _locked_entry(some: Sequence[Lock], privacy: Privacy) -> Entry:
-    one, gpus = some[0], tuple(lock.uuid for lock in some)
-    # any user can write into a lock file, so what it says is only quoted
-    said = f"lock file: {one.note}" if one.pid is None and one.note and privacy.users == "name" else ""
-    name = "" if one.uid is None else user_name(one.uid)
-    uid = -1 if one.uid is None else one.uid
-    return Entry(f"locked {gpus[0]}", "locked", name, uid=uid, gpus=gpus, count=len(gpus), pid=one.pid, reason=said)
+    return QueueView(queue.entries(), slots(snapshot, ()), names, now)
 
 
 def named(word: str, kinds: Collection[str], what: str, queue: Queue) -> Entry:

@@ -153,6 +153,49 @@ def test_a_lively_queue_does_not_make_a_request_look_ever_less_often(
     assert clock.monotonic() - freed[0] < 1
 
 
+def test_who_does_not_take_its_turn_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request written by hand, whose process only lives, must not block the queue for good."""
+    clock = ManualClock()
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=clock.monotonic, time=time.time, sleep=time.sleep))
+
+    def idle() -> None:
+        QueuePlace(new_entry("waiting")).write()
+        signal.pause()
+
+    with gpulse.testing.scripted(gpus=1):
+        pid = forked(idle)
+        until(entries)
+        with pytest.raises(NoFreeGpu, match="kept for") as refused:
+            seek(30.0, clock=clock)
+        assert refused.value.exit_code == 124
+        seek(600.0, clock=clock)[2].place.leave()
+        assert 60 < clock.monotonic() < 600
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(("wait", "code"), [(None, 1), (0.0, 124), (0.01, 124)])
+def test_who_waited_in_vain_gets_124_also_when_the_first_look_took_longer(wait: float | None, code: int) -> None:
+    with (
+        gpulse.testing.scripted(gpus=1),
+        claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it"),
+        pytest.raises(NoFreeGpu) as refused,
+    ):
+        seek(wait)
+    assert refused.value.exit_code == code
+    assert ("Use wait=True" in str(refused.value)) == (wait is None)
+
+
+def test_who_has_locked_a_gpu_is_named_although_no_claim_is_there() -> None:
+    holder = rf"GPU 0: locked by {user_name(os.getuid())} \(pid {os.getpid()}\)"
+    with (
+        gpulse.testing.scripted(gpus=1),
+        claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it"),
+        pytest.raises(NoFreeGpu, match=holder),
+    ):
+        seek()
+
+
 def test_a_cancelled_request_ends() -> None:
     with gpulse.testing.scripted(gpus=1), claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it"):
         pid = forked(lambda: seek(PATIENCE) and None)

@@ -112,7 +112,13 @@ class TestReservations:
         path = forge(folder, EVE, kind="reserved", gpus=["GPU-1", "GPU-2"], begins=1.0, until=now + 9e6, arrived=0)
         os.utime(path, (1.0, 1.0))
         assert self.holder(folder) == ADA
-        later = {"kind": "reserved", "gpus": ["GPU-1", "GPU-2"], "begins": now - 10, "until": now + 9000, "since": 1}
+        later: dict[str, Any] = {
+            "kind": "reserved",
+            "gpus": ["GPU-1", "GPU-2"],
+            "begins": now - 10,
+            "until": now + 9000,
+            "since": 1,
+        }
         path = forge(folder, EVE, **later)
         os.utime(path, (1.0, 1.0))
         assert self.holder(folder) == ADA
@@ -222,7 +228,7 @@ class TestGarbage:
     )
     def test_unusual_values_break_no_reader(self, folder: Path, parts: dict[str, Any]) -> None:
         now = time.time()
-        plain = {"kind": "reserved", "gpus": ["GPU-1"], "begins": now, "until": now + 60}
+        plain: dict[str, Any] = {"kind": "reserved", "gpus": ["GPU-1"], "begins": now, "until": now + 60}
         forge(folder, **plain | parts)
         found = entries(folder)
         for entry in found:
