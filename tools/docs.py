@@ -61,6 +61,10 @@ VARIABLES = (
         "GPULSE_CLAIMS",
         "folder of the queue and of the lock files by which `gpulse run --gpus` and `gpulse.pick()` claim GPUs",
     ),
+    (
+        "GPULSE_PRESENCE",
+        "folder in which running Monitors say how they are doing (default: gpulse in $XDG_RUNTIME_DIR, or /tmp/gpulse-UID)",
+    ),
     ("GPULSE_RUNS", "folder in which past runs are kept (default: ~/.local/state/gpulse/runs), or off"),
     ("GPULSE_POD_RESOURCES", "socket of the kubelet that says which pod has which GPU"),
     (

@@ -8,7 +8,7 @@ import sys
 from .errors import UsageError
 from .model.select import EVERYTHING, Wanted, metric_named
 from .sampling.sampler import Sampler
-from .sources.registry import default_source, is_local, make_source
+from .sources.registry import default_source, is_local, is_this_machine, make_source
 from .torch import ordinals
 from .units import parse_size
 
@@ -98,19 +98,26 @@ def pick(
         raise UsageError(f"cannot pick {n} GPUs;", "ask for 1 or more.")
     size = parse_size(free_memory) if isinstance(free_memory, str) else free_memory
     asked = Requirement(n, size, utilization, share)
-    # the GPUs of a test exist in one process only: a lock file would outlast them and meet other tests
-    queued = not is_local(source or default_source())
+    # the GPUs of a test exist in one process only: a lock file would outlast them and meet other tests; and the queue of
+    # this computer is not that of a simulated or recorded machine
+    name = source or default_source()
+    here = is_this_machine(name)
+    queued = here and not is_local(name)
     words = None if gpus is None else [str(gpu) for gpu in gpus]
     sampler = Sampler(_source(source), WANTED).open()
     try:
-        if (given := allotted(sampler.identities(), n, words)) is not None:
+        if here and (given := allotted(sampler.identities(), n, words)) is not None:
             return with_claims(given)
         program = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
         waiting = Waiting(asked, hold_text, claims=claim and queued, queued=queued, program=program)
-        found, locks = waiting.seek(sampler, words, window, float("inf") if wait is True else float(wait))
+        found, locks = waiting.seek(sampler, words, window, _longest_wait(wait))
         return with_claims(found, (*locks, waiting.place))
     finally:
         sampler.close()
+
+
+def _longest_wait(wait: bool | float) -> float | None:
+    return None if wait is False else float("inf") if wait is True else float(wait)
 
 
 def diagnose(

@@ -95,8 +95,8 @@ def test_a_claimed_gpu_is_passed_over(lab: Lab, uuids: list[str], claims: str) -
         assert lab.run(dgx(5, 2), "pick", *FAST, GPULSE_CLAIMS=claims).out == f"{uuids[5]}\n"
         answer = lab.run(dgx(2), "pick", *FAST, GPULSE_CLAIMS=claims)
         (line,) = [line for line in answer.err.splitlines() if "GPU 2" in line]
-        assert line.startswith("  GPU 2: claimed by ")
-        assert line.endswith(f", pid {os.getpid()}")
+        assert line.startswith("  GPU 2: locked by ")
+        assert line.endswith(f"(pid {os.getpid()})")
 
 
 def test_a_mig_instance_is_picked_by_its_uuid(lab: Lab, claims: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpulse.cli.commands import reserve
-from gpulse.store.queue import entries
+from gpulse.store.queue import Queue
 from tests.e2e.lab import Lab, environment
 from tests.fake_nvml import Scenario
 
@@ -91,7 +91,7 @@ def test_a_waiting_request_is_shown_and_cancelled(lab: Lab, two: Scenario, tmp_p
     ]
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
         end = time.monotonic() + PATIENCE
-        while not entries(str(claims)):
+        while not Queue(str(claims)).entries():
             assert time.monotonic() < end
             time.sleep(0.02)
         (one,) = json.loads(lab.run(two, "queue", "--json", GPULSE_CLAIMS=str(claims)).out)["queue"]
@@ -104,6 +104,30 @@ def test_a_waiting_request_is_shown_and_cancelled(lab: Lab, two: Scenario, tmp_p
         assert process.wait(PATIENCE) == 1
         assert process.stderr is not None
         assert "the request was cancelled" in process.stderr.read()
+
+
+def test_gpus_of_a_job_that_outlived_its_run_are_shown_as_locked(lab: Lab, two: Scenario, tmp_path: Path) -> None:
+    claims = tmp_path / "claims"
+    claims.mkdir()
+    environ = environment(two, tmp_path / "fake", GPULSE_CLAIMS=str(claims))
+    command = [sys.executable, "-m", "gpulse", "run", "--window", "0", "-q", "--gpus", "2", "--"]
+    job = ["sh", "-c", "echo $$; read line", "train", "--token=hf_abcdefghij"]
+    with subprocess.Popen([*command, *job], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.kill()
+        process.wait()
+        assert Queue(str(claims)).entries() == []
+        found = lab.run(two, "queue", "--json", GPULSE_CLAIMS=str(claims)).json["queue"]
+        lines = lab.run(two, "queue", GPULSE_CLAIMS=str(claims)).out.splitlines()
+        refused = lab.run(two, "pick", "--window", "0", GPULSE_CLAIMS=str(claims))
+    ((state, pid, count, id, since, command_line),) = (
+        [one[key] for key in ("state", "pid", "count", "id", "since", "command")] for one in found
+    )
+    assert (state, pid, count, id, since) == ("locked", child, 2, None, None)
+    assert "hf_abc" not in command_line
+    assert lines[1].split()[1::2][:2] == ["locked", "0,1"]
+    assert f"(pid {child})" in refused.err
 
 
 def test_who_still_uses_a_reserved_gpu_is_said(lab: Lab, two: Scenario, tmp_path: Path) -> None:
@@ -127,10 +151,20 @@ def test_who_still_uses_a_reserved_gpu_is_said(lab: Lab, two: Scenario, tmp_path
         (("reserve", "--for", "1s"), 2, "is not between 60"),
         (("reserve", "--for", "1h", "--from", "soon", "--demo"), 2, "'soon' is not a time"),
         (("reserve", "--for", "1h", "--from", "2h", "--demo"), 0, "from "),
-        (("reserve", "9", "--for", "1h", "--demo"), 1, "8 of 8 GPUs can be reserved for that time, 9 requested"),
+        (("reserve", "9", "--for", "1h", "--demo"), 1, "5 of 8 GPUs can be reserved for that time, 9 requested"),
         (("reserve", "extend", "abc", "--for", "1h"), 2, "there is no reservation 'abc'"),
-        (("release", "--demo"), 2, "you have no reservation"),
+        (("release", "--demo"), 0, "Released 90b7de.\ngpulse: demo: the queue of this machine has not changed.\n"),
+        (("release", "--all", "--demo"), 0, "Released 90b7de."),
+        (("release", "abc", "--demo"), 2, "there is no reservation 'abc'"),
+        (("reserve", "extend", "90b7de", "--for", "2h", "--demo"), 0, "Reservation 90b7de lasts until "),
+        (("reserve", "extend", "90b7de", "--for", "8d", "--demo"), 1, "a reservation on this machine lasts at most 7d"),
+        (("reserve", "--for", "8d", "--demo"), 1, "a reservation on this machine lasts at most 7d"),
+        (("queue", "cancel", "c41e08", "--demo"), 0, "Cancelled c41e08."),
+        (("queue", "cancel", "90b7de", "--demo"), 2, "there is no waiting request '90b7de'"),
         (("run", "--gpus", "1", "--share", "true"), 2, "add --memory 10GiB to --share"),
+        (("pick", "8", "--timeout", "1ms", "--demo"), 124, "2 of 8 GPUs are free, 8 requested"),
+        (("run", "--gpus", "8", "--timeout", "1ms", "--demo", "true"), 124, "2 of 8 GPUs are free, 8 requested"),
+        (("pick", "9", "--timeout", "1ms", "--demo"), 1, "Request fewer GPUs"),
         (("pick", "--share", "--memory", "20GiB", "--window", "0", "--demo"), 0, "GPU-"),
     ],
 )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from ..store.claims import Policy
-from ..store.queue import in_force
+from ..store.entry import in_force
 from ..value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..store.queue import Entry
+    from ..store.entry import Entry
 
 LEAD = 3600.0  # seconds before a reservation in which no job of unknown length is started on its GPUs
 _NEVER = float("inf")
@@ -36,8 +35,7 @@ class Slot(Value):
 class Turn(Value):
     """What a waiting request gets now: `gpus`, or nothing and `why`; `starts` is when it may start, None if that is not known.
 
-    `position` counts from 1. `why` is one of waiting, limit (of GPUs a user may have), stopped (its process is), impossible (too few
-    GPUs work).
+    `position` counts from 1. `why` is one of waiting, stopped (its process is), impossible (too few GPUs work).
     """
 
     entry: Entry
@@ -47,39 +45,21 @@ class Turn(Value):
     starts: float | None = None
 
 
-def turns(
-    now: float, slots: Sequence[Slot], entries: Iterable[Entry], policy: Policy | None = None, me: str = ""
-) -> list[Turn]:
+def turns(now: float, slots: Sequence[Slot], entries: Iterable[Entry], me: str = "") -> list[Turn]:
     """Return what each waiting request gets, in order; `slots` are all GPUs of the machine, the best first.
 
-    First come, first served, among equal priorities. A request that cannot start keeps the GPUs it could use: a later one gets such a
+    First come, first served. A request that cannot start keeps the GPUs it could use: a later one gets such a
     GPU only if it took less time in every earlier run than is left until the first request can start at the earliest. `me` is the
     request of the program that asks, for which `fits` counts.
     """
-    entries, policy = list(entries), policy or Policy()
-    board = _Board(now, slots, entries, policy)
-    return [board.serve(entry, at, entry.id == me) for at, entry in enumerate(in_order(entries, policy, now), 1)]
+    entries = list(entries)
+    board = _Board(now, slots, entries)
+    return [board.serve(entry, at, entry.id == me) for at, entry in enumerate(in_order(entries), 1)]
 
 
-def in_order(entries: Sequence[Entry], policy: Policy, now: float) -> list[Entry]:
-    """Return the waiting requests, the next one first: by priority, then by recent use if the rules ask for that, then by arrival."""
-    used = recent_hours(entries, now) if policy.fair else {}
-    waiting = [entry for entry in entries if entry.kind == "waiting"]
-    return sorted(
-        waiting,
-        key=lambda entry: (-policy.priority(entry.user), int(used.get(entry.user, 0.0)), entry.arrived, entry.id),
-    )
-
-
-def recent_hours(entries: Iterable[Entry], now: float) -> dict[str, float]:
-    """Return the GPU hours of each user's claims: those that run, and those that ended in the last days."""
-    hours: dict[str, float] = {}
-    for entry in entries:
-        if entry.kind in ("running", "done"):
-            end = now if entry.kind == "running" else entry.until or entry.since
-            spent = len(entry.gpus) * max(0.0, end - entry.since) / 3600
-            hours[entry.user] = hours.get(entry.user, 0.0) + spent
-    return hours
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Return the waiting requests, the first that came first."""
+    return sorted((one for one in entries if one.kind == "waiting"), key=lambda one: (one.arrived, one.id))
 
 
 def latest_end(entry: Entry, now: float) -> float | None:
@@ -124,21 +104,17 @@ def reservable(
 class _Board:
     """Who has what while the queue is gone through; each request that is served changes it."""
 
-    def __init__(self, now: float, slots: Sequence[Slot], entries: Sequence[Entry], policy: Policy) -> None:
+    def __init__(self, now: float, slots: Sequence[Slot], entries: Sequence[Entry]) -> None:
         self._now = now
         self._slots = slots
-        self._policy = policy
         self._holders: dict[str, list[Entry]] = {slot.uuid: [] for slot in slots}
         self._reserved = [entry for entry in entries if entry.kind == "reserved"]
         self._kept: dict[
             str, float
         ] = {}  # GPUs that an earlier request waits for, and when it can start at the earliest
-        self._had: dict[str, set[str]] = {}  # GPUs by user
         for entry in entries:
             if entry.kind == "running":
                 self._give(entry, entry.gpus)
-            elif in_force(entry, now):
-                self._had.setdefault(entry.user, set()).update(entry.gpus)
         self._ends = {slot.uuid: self._end(slot) for slot in slots}
 
     def serve(self, entry: Entry, position: int, mine: bool) -> Turn:
@@ -148,8 +124,6 @@ class _Board:
             return Turn(entry, position, why="stopped" if entry.stopped else "impossible")
         free = [slot for slot in able if self._free(slot, entry, mine) and self._may(slot, entry)]
         chosen = self._chosen(free, entry)
-        if self._over(entry, chosen or able):
-            return Turn(entry, position, why="limit")
         if chosen:
             self._give(entry.replace(since=self._now), chosen)
             for uuid in chosen:
@@ -157,17 +131,9 @@ class _Board:
             return Turn(entry, position, chosen, starts=self._now)
         return Turn(entry, position, why="waiting", starts=self._keep(entry, able))
 
-    def _over(self, entry: Entry, wanted: Sequence[str | Slot]) -> bool:
-        """Return whether a user would have more GPUs than the rules allow."""
-        limit = self._policy.limit(entry.user)
-        had = self._had.get(entry.user, set())
-        fresh = [one for one in wanted if (one if isinstance(one, str) else one.uuid) not in had]
-        return limit is not None and len(had) + min(len(fresh), entry.count) > limit
-
     def _give(self, entry: Entry, gpus: Iterable[str]) -> None:
         for uuid in gpus:
             self._holders.setdefault(uuid, []).append(entry)
-            self._had.setdefault(entry.user, set()).add(uuid)
 
     def _free(self, slot: Slot, entry: Entry, mine: bool) -> bool:
         """Return whether a GPU could be used now, no matter who else waits for it."""

@@ -7,8 +7,11 @@ import time
 
 from ..errors import GpulseError, NoFreeGpu
 from ..model.select import by_uuid, choose_gpus, granted, selection
-from ..store.claims import claim, claims_folder, machine_policy
-from ..store.queue import QueuePlace, changed_at, entries, holder_now, new_entry, tidy, uptime
+from ..store.claims import claim, claims_folder
+from ..store.entry import holder_now
+from ..store.liveness import uptime
+from ..store.locks import locked_entries
+from ..store.queue import Queue, QueuePlace, new_entry
 from ..units import count_text
 from .free import availability, never, refusal, samples_for, slots
 from .turns import Turn, turns
@@ -22,8 +25,9 @@ if TYPE_CHECKING:
     from ..model.snapshot import Snapshot
     from ..sampling.sampler import Sampler
     from ..store.claims import Claim
-    from ..store.queue import Entry
+    from ..store.entry import Entry
     from .free import Availability, Requirement
+    from .turns import Slot
 
 
 TIMED_OUT = 124  # the exit code of timeout(1)
@@ -33,6 +37,7 @@ _TICK, _SLOWER, _LOOK, _RARER = 0.1, 1.2, 0.3, 2.0
 # seconds between two ticks and two looks, of the first and of others
 _SLOWEST = {True: (2.0, 10.0), False: (4.0, 90.0)}
 _MUTEX_TRIES = 25
+_PATIENCE = 60.0  # seconds for which a request may leave GPUs that are free for it, before others go first
 
 
 class Waiting:
@@ -54,16 +59,17 @@ class Waiting:
     ) -> None:
         self.asked = asked
         self._verb = verb
-        self.policy = machine_policy()
         self.turns: list[Turn] = []
         self.entries: list[Entry] = []
         request = {"count": asked.count, "memory": asked.free_memory if asked.share else None, "share": asked.share}
-        self.place = QueuePlace(new_entry("waiting", **request | parts), keep=self.policy.fair)
+        self.place = QueuePlace(new_entry("waiting", **request | parts))
         self._hold_text = hold_text
         self._claims = claims
         self._last: Snapshot | None = None
         self._alone = not queued
         self._queued = False
+        self._waits = False
+        self._offered: dict[bool, dict[str, float]] = {True: {}, False: {}}  # see _passing_over
 
     @property
     def turn(self) -> Turn:
@@ -75,16 +81,16 @@ class Waiting:
         sampler: Sampler,
         words: Sequence[str] | None = None,
         window: float | None = None,
-        wait: float = 0.0,
+        wait: float | None = None,
         tell: Callable[[NoFreeGpu], None] = lambda _: None,
     ) -> tuple[list[Gpu], list[Claim]]:
-        """Return GPUs and the locks on them; wait at most `wait` seconds. Raises NoFreeGpu with the reasons.
+        """Return GPUs and the locks on them; wait at most `wait` seconds, None: do not wait. Raises NoFreeGpu with the reasons.
 
         `tell` is called with the reasons when the request has to wait, and again when its place in the queue changes.
         """
-        self._check_limit()
+        self._waits = wait is not None
         interval, size = samples_for(window)
-        end = time.monotonic() + wait
+        end = time.monotonic() + (wait or 0.0)
         sampler.stay()
         try:
             while True:
@@ -95,7 +101,7 @@ class Waiting:
                 if never(verdicts, self.asked):
                     raise error
                 if time.monotonic() >= end:
-                    error.exit_code = TIMED_OUT if self._queued else error.exit_code
+                    error.exit_code = TIMED_OUT if self._waits else error.exit_code
                     raise error
                 self._enter()
                 self._pause(sampler, words, end, tell, error)
@@ -105,31 +111,26 @@ class Waiting:
 
     def refusal(self, verdicts: Sequence[Availability]) -> NoFreeGpu:
         """Return the error that says why each GPU is not to be had: what keeps it, who holds it, or who is before us."""
-        now = time.time()
+        now, locked = time.time(), self._lock_holders(verdicts)
         for verdict in verdicts:
-            holder = holder_now(str(verdict.gpu.uuid), self.entries, now)
+            uuid = str(verdict.gpu.uuid)
+            holder = holder_now(uuid, self.entries, now) or locked.get(uuid)
             if holder is not None and (not verdict.why or verdict.why.startswith("claimed")):
                 verdict.why = self._hold_text(holder, now)
-            elif not verdict.why and verdict.gpu.uuid not in self.turn.gpus:
-                verdict.why = self._kept_for(str(verdict.gpu.uuid))
-        return refusal(verdicts, self.asked, self._verb, waited=self._queued)
+            elif not verdict.why and uuid not in self.turn.gpus:
+                verdict.why = self._kept_for(uuid)
+        return refusal(verdicts, self.asked, self._verb, waited=self._waits)
+
+    def _lock_holders(self, verdicts: Sequence[Availability]) -> dict[str, Entry]:
+        """Return who has locked GPUs without a claim in the queue, by UUID."""
+        claims = [str(one.gpu.uuid) for one in verdicts if one.why.startswith("claimed")]
+        return {uuid: entry for entry in locked_entries(claims, self.entries) for uuid in entry.gpus}
 
     def _kept_for(self, uuid: str) -> str:
         """Return who waits for a GPU that nobody uses; empty if it is only that there are too few of them."""
-        if self.turn.why == "limit":
-            limit = self.policy.limit(self.place.entry.user)
-            return f"you may have {count_text(limit or 0, 'GPU')} at a time"
         before = [turn.entry for turn in self.turns[: self.turn.position - 1] if not turn.why or turn.why == "waiting"]
         first = next((one for one in before if one.among is None or uuid in one.among), None)
         return "" if first is None else self._hold_text(first, time.time())
-
-    def _check_limit(self) -> None:
-        limit = self.policy.limit(self.place.entry.user)
-        if limit is not None and limit < self.asked.count:
-            raise NoFreeGpu(
-                f"{self.place.entry.user} may have {count_text(limit, 'GPU')} at a time, {self.asked.count} requested;",
-                "request fewer.",
-            )
 
     def _look(self, sampler: Sampler, words: Sequence[str] | None, interval: float, size: int) -> list[Availability]:
         """Return verdicts over a window of samples, and decide whose turn it is."""
@@ -151,13 +152,33 @@ class Waiting:
 
     def _decide(self, verdicts: Sequence[Availability] | None) -> None:
         """See whose turn it is; without verdicts, as if every GPU that nobody has claimed were free, which asks no driver."""
-        self.entries, mine = [] if self._alone else entries(self.place.folder), self.place.entry
+        self.entries, mine = [] if self._alone else self.place.queue.entries(), self.place.entry
         seen = [] if self._last is None else slots(self._last, verdicts or ())
         for slot in seen if verdicts is None else ():
             slot.idle = True
             slot.fits = mine.among is None or slot.uuid in mine.among
         others = [entry for entry in self.entries if entry.id != mine.id]
-        self.turns = turns(time.time(), seen, [*others, mine], self.policy, mine.id)
+        self.turns = self._passing_over(others, seen, self._offered[verdicts is not None])
+
+    def _passing_over(self, others: Sequence[Entry], seen: Sequence[Slot], offered: dict[str, float]) -> list[Turn]:
+        """Return whose turn it is if nobody can block the queue: who leaves free GPUs for a minute is passed over.
+
+        `offered` is since when each request before this one could have started. That is kept apart for GPUs as they are and for GPUs
+        as if nobody used them: the latter only tells when to look.
+        """
+        now, late, mine = time.monotonic(), set[str](), self.place.entry
+        while True:
+            waiting = [entry.replace(stopped=True) if entry.id in late else entry for entry in others]
+            found = turns(time.time(), seen, [*waiting, mine], mine.id)
+            before = found[: next(at for at, turn in enumerate(found) if turn.entry.id == mine.id)]
+            could = {turn.entry.id: offered.get(turn.entry.id, now) for turn in before if turn.gpus}
+            offered.update(could)
+            if not (newly := {id for id, since in could.items() if now - since > _PATIENCE}):
+                break
+            late |= newly
+        for id in offered.keys() - could.keys() - late:
+            del offered[id]
+        return found
 
     def _take(self, verdicts: list[Availability]) -> tuple[list[Gpu], list[Claim]] | None:
         """Take what this request is given, all or nothing; None if it is not its turn."""
@@ -203,7 +224,7 @@ class Waiting:
             if self._alone:
                 pass
             elif state == "new":
-                tidy(self.place.folder)
+                self.place.queue.tidy()
                 self.place.write(arrived=uptime(), since=time.time())
             elif state == "gone":  # somebody cleaned up: the place in the queue stays the same
                 self.place.write()
@@ -220,14 +241,14 @@ class Waiting:
         error: NoFreeGpu,
     ) -> None:
         """Wait until it may be this request's turn, or until `end`."""
-        tick, look, told, seen = _TICK, _LOOK, -1, changed_at(self.place.folder)
+        tick, look, told, seen = _TICK, _LOOK, -1, self.place.queue.changed_at()
         looked = time.monotonic()
         while (now := time.monotonic()) < end:
             if self.turn.position != told:
                 told = self.turn.position
                 tell(error)
             sampler.clock.sleep(min(tick, end - now))
-            before, seen = seen, changed_at(self.place.folder)
+            before, seen = seen, self.place.queue.changed_at()
             last_tick, last_look = _SLOWEST[self.turn.position == 1]
             tick = min(tick * _SLOWER, last_tick)
             if seen != before:
@@ -296,7 +317,9 @@ def _given(gpus: Sequence[Gpu], environ: Mapping[str, str]) -> tuple[str, list[G
     ours = granted(gpus, environ)
     if word := environ.get(PARENT):
         mine = [
-            entry for entry in entries() if entry.id == word and entry.uid == os.getuid() and entry.kind == "running"
+            entry
+            for entry in Queue().entries()
+            if entry.id == word and entry.uid == os.getuid() and entry.kind == "running"
         ]
         if mine:
             held = by_uuid(gpus, mine[0].gpus)

@@ -45,8 +45,7 @@ def wait_for(
     from ..model.catalog import Gpu
     from ..present.queue import hold_text, place_text
 
-    waits = arguments.wait or arguments.timeout is not None
-    wait = (float("inf") if arguments.timeout is None else arguments.timeout) if waits else 0.0
+    wait = float("inf") if arguments.wait and arguments.timeout is None else arguments.timeout
     sampler = open_whole(arguments, WANTED, clock)  # indices in CUDA_VISIBLE_DEVICES count all GPUs
     try:
         if not quiet:
@@ -60,8 +59,6 @@ def wait_for(
             place = place_text(waiting.turn, len(waiting.turns), time.time())
             say("\n".join([f"waiting: {first}", *reasons, f"  {place}; `gpulse queue` shows who waits"]))
 
-        if waiting.policy.ignored and not quiet:
-            say(waiting.policy.ignored)
         told = (lambda error: None) if quiet else tell
         return *waiting.seek(sampler, arguments.gpu, arguments.window, wait, told), waiting.place
     finally:

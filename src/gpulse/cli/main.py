@@ -120,7 +120,10 @@ def _run(words: list[str]) -> int:
 
         _say(verb_help(verb) if name else overview())
         return 0
-    return verb.run(arguments)
+    from .state import state_of
+
+    with state_of(verb, arguments) as arguments.state:
+        return verb.run(arguments)
 
 
 def _verb_and_options(words: list[str]) -> tuple[str, list[str]]:

@@ -135,8 +135,8 @@ SOURCE = Option("--source", value="SOURCE", complete=SOURCES, open=True,
                      f"(replay:- for standard input); {', '.join(RECORDED[:-1])} and {RECORDED[-1]} read a recorded machine "
                      "(default: $GPULSE_SOURCE, else auto)")  # fmt: skip
 DEMO = Option("--demo", value="MACHINE", default=False, optional="h100x8", complete=("h100x8", "mixed"),
-              help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo "
-                   "(default: h100x8)")  # fmt: skip
+              help="Use a simulated machine: 8 GPUs (h100x8) or several vendors (mixed); same as --source demo. "
+                   "Nothing that this machine keeps is read or changed (default: h100x8)")  # fmt: skip
 DEMO_PAST = Option("--demo", help="Use the past of a simulated machine")
 DEMO_FLEET = Option("--demo", help="Show a simulated fleet of four machines")
 JSON = Option("--json", help="Print JSON")

@@ -32,26 +32,25 @@ def source_name(arguments: Arguments) -> str:
 def with_past(run: Callable[[Arguments], int], kind: str, name: str) -> Callable[[Arguments], int]:
     """Return a verb's function that reads the past of a simulated machine with --demo.
 
-    `kind` is "history", "recording" or "runs"; the path of a temporary file is put into the argument called `name`, unless it has a value.
+    `kind` is "history", "recording" or "runs"; a file in the private state is put into the argument called `name`, unless it has a value.
     """
 
     def remembering(arguments: Arguments) -> int:
         if not arguments.demo or (name and getattr(arguments, name)):
             return run(arguments)
-        import tempfile
         import time
 
         from ..recordings.demo import write_history, write_recording, write_runs
+        from ..store.runs import runs_folder
 
-        with tempfile.TemporaryDirectory(prefix="gpulse-demo-") as folder:
-            if kind == "runs":
-                write_runs(folder, time.time())
-                os.environ["GPULSE_RUNS"] = folder
-                return run(arguments)
-            path = os.path.join(folder, "history.db" if kind == "history" else "demo.ndjson")
-            (write_history if kind == "history" else write_recording)(path, time.time())
-            setattr(arguments, name, [path] if name.endswith("s") else path)
+        folder = arguments.state.folder
+        if kind == "runs":
+            write_runs(runs_folder() or folder, time.time())
             return run(arguments)
+        path = os.path.join(folder, "history.db" if kind == "history" else "demo.ndjson")
+        (write_history if kind == "history" else write_recording)(path, time.time())
+        setattr(arguments, name, [path] if name.endswith("s") else path)
+        return run(arguments)
 
     return remembering
 
@@ -170,7 +169,7 @@ def show_screen(arguments: Arguments, open_sampler: Callable[[Wanted], Sampler],
         gc.freeze()
         gc.set_threshold(20_000)
         if capable(sys.stdout, os.environ) and sys.stdin.isatty():
-            App(sampler, state, lambda chosen: _save(path, chosen)).run()
+            App(sampler, state, lambda chosen: _NOT_SAVED if arguments.state.private else _save(path, chosen)).run()
         else:
             from ..surfaces.top.feeds import stream_lines
 
@@ -211,6 +210,9 @@ def _chosen(table: Any) -> Any:
 
     found = {each.setting.key: each.value for each in effective("top", {}, os.environ) if each.origin == "environment"}
     return {**table, **found}
+
+
+_NOT_SAVED = "not saved: only the screen of this machine keeps its settings"
 
 
 def _save(path: str, settings: ScreenSettings) -> str:

@@ -30,6 +30,7 @@ _CAP_DAC_READ_SEARCH = 2
 # seconds between two states: with the time until the next chance, what is known of a killed program is at most 1 s old
 _OFTEN = 0.75
 _ENDING = ".json"
+VARIABLE = "GPULSE_PRESENCE"  # names the folder
 WORKERS = ".workers"  # ending of the pipe to which spawned loader workers write
 _LARGEST = 1 << 16  # bytes of a file that are read
 _LONGEST = 200  # characters of a text
@@ -171,7 +172,12 @@ def folder_of(pid: int, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def presence_folders(environ: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return where the files of this user are, the preferred place first; the other is for jobs without a login session."""
+    """Return where the files of this user are, the preferred place first; the other is for jobs without a login session.
+
+    $GPULSE_PRESENCE takes the place of both.
+    """
+    if own := environ.get(VARIABLE):
+        return own, own
     user = os.geteuid()
     stated = environ.get("XDG_RUNTIME_DIR", "")
     runtime = stated if os.path.isabs(stated) else f"/run/user/{user}"
@@ -196,7 +202,7 @@ def _folders(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield the folders that can be trusted: those of this user, and those of everybody for who may read them all."""
     own = presence_folders(environ)
     places: Iterable[str] = own
-    if everybody := _reads_everything():
+    if everybody := _reads_everything() and VARIABLE not in environ:
         others = [f"/run/user/{user}/gpulse" for user in names("/run/user")]
         others += [f"/tmp/{name}" for name in names("/tmp") if name.startswith("gpulse-") and name[7:].isdecimal()]
         places = dict.fromkeys((*own, *others))

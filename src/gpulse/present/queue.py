@@ -15,14 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..analysis.turns import Turn
-    from ..store.queue import Entry
+    from ..store.entry import Entry
 
 _NAME = 32  # characters of a user's name
-_WHY = {
-    "stopped": "its process is stopped",
-    "impossible": "too few GPUs work",
-    "limit": "has all GPUs that its user may have",
-}
+_WHY = {"stopped": "its process is stopped", "impossible": "too few GPUs work"}
 
 
 def hold_text(entry: Entry, now: float) -> str:
@@ -33,6 +29,9 @@ def hold_text(entry: Entry, now: float) -> str:
     user = clean(privacy.user(entry.user, entry.uid))[:_NAME]
     if entry.kind == "waiting":
         return f"kept for {user}, who waits for {entry.count}"
+    if entry.kind == "locked":
+        pid = f" (pid {entry.pid})" if entry.pid else ""
+        return f"locked by {user}{pid}" if user else clean(f"locked{lock_note(entry)}")
     if entry.kind == "reserved":
         reason = f" ({clean(entry.reason)})" if entry.reason else ""
         return f"{held_text(user, entry.until, now)}{reason}"
@@ -41,6 +40,15 @@ def hold_text(entry: Entry, now: float) -> str:
     program = f" ({clean(entry.program)})" if entry.program and not privacy.hides_name(entry.uid) else ""
     share = f" with {size_text(entry.memory)}" if entry.share and entry.memory is not None else ""
     return f"held for {user}{share} since {when_text(entry.since, now)}{until}{program}"
+
+
+def lock_note(entry: Entry) -> str:
+    """Return what the lock file says about who has it, as a quote: any user can write there. Empty if users are to be numbers."""
+    from ..sources.privacy import privacy_in_force
+
+    return (
+        f"; its lock file says: {entry.reason}" if entry.reason and privacy_in_force(os.environ).users == "name" else ""
+    )
 
 
 def reserved_text(entry: Entry, names: Mapping[str, str], now: float) -> str:
@@ -60,7 +68,7 @@ def still_used_text(used: Mapping[str, str]) -> str:
 def place_text(turn: Turn, waiting: int, now: float) -> str:
     """Return where a request stands, and when it may start."""
     place = "first in the queue" if turn.position == 1 else f"number {turn.position} of {waiting} in the queue"
-    if turn.why in ("limit", "stopped", "impossible"):
+    if turn.why in _WHY:
         return f"{place}; {_WHY[turn.why]}"
     if turn.starts is None:
         return f"{place}; when it can start is not known"
@@ -76,19 +84,20 @@ def queue_lines(
     now: float,
     columns: int,
 ) -> list[str]:
-    """Return the queue as a table: claims and reservations first, then who waits, in order.
+    """Return the queue as a table: claims, locks and reservations first, then who waits, in order.
 
     `names` are GPUs by UUID; `users` and `commands` are those of entries by id, as far as they may be seen.
     """
-    claims = [entry for entry in entries if entry.kind in ("running", "reserved")]
+    claims = [entry for entry in entries if entry.kind != "waiting"]
     if not claims and not turns:
         return ["The queue is empty: no GPU is waited for, claimed or reserved."]
     rows = [("ID", "STATE", "USER", "GPUS", "SINCE", "UNTIL")]
     claims.sort(key=lambda entry: (entry.kind, entry.begins or entry.since))
-    rows += [(entry.id, *_claim_row(entry, clean(users[entry.id]), names, now)) for entry in claims]
+    ids = {entry.id: DASH if entry.kind == "locked" else entry.id for entry in claims}
+    rows += [(ids[entry.id], *_claim_row(entry, clean(users[entry.id]), names, now)) for entry in claims]
     rows += [(turn.entry.id, *_waiting_row(turn, clean(users[turn.entry.id]), now)) for turn in turns]
-    reasons = {entry.id: entry.reason for entry in claims}
-    what = ["COMMAND", *(commands.get(row[0]) or reasons.get(row[0], "") for row in rows[1:])]
+    shown = [*claims, *(turn.entry for turn in turns)]
+    what = ["COMMAND", *(commands.get(entry.id) or _remark(entry) for entry in shown)]
     lines = aligned(rows, left=len(rows[0]))
     room = max(width(line) for line in lines)
     return [
@@ -97,12 +106,18 @@ def queue_lines(
     ]
 
 
+def _remark(entry: Entry) -> str:
+    return lock_note(entry).lstrip("; ") if entry.kind == "locked" else entry.reason
+
+
 def _claim_row(entry: Entry, user: str, names: Mapping[str, str], now: float) -> tuple[str, str, str, str, str]:
     gpus = ",".join(names.get(uuid, uuid[:12]) for uuid in entry.gpus)
     if entry.kind == "reserved":
         begins = entry.begins or entry.since
         state = "reserved" if begins <= now else "planned"
         return state, user, gpus, when_text(begins, now), when_text(entry.until or now, now)
+    if entry.kind == "locked":
+        return "locked", user or DASH, gpus, DASH, DASH
     end = latest_end(entry, now)
     until = DASH if end is None else f"~{when_text(end, now)}"
     share = f" ({size_text(entry.memory)})" if entry.share and entry.memory is not None else ""

@@ -8,7 +8,7 @@ from .. import value
 from ..model.catalog import COSTLY, EVIDENCE, GPU_METRICS, PROCESS_METRICS, TIMED_POWER, TRACES, Gpu
 from ..model.select import choose_parts
 from ..model.snapshot import Problem
-from ..store.queue import holders
+from ..store.queue import Queue
 from ..value import fresh
 
 TYPE_CHECKING = False
@@ -38,14 +38,14 @@ class Plan:
     `lasting`: they stand until read again.
 
     `lists`: read the process list of each GPU; `describes`: read the details of processes from the host; `tells`: what is told
-    of a process, None for all that the list has; `allocates`: ask the machine which batch job was given each GPU; `holds`: ask the queue
-    who has claimed or reserved it.
+    of a process, None for all that the list has; `allocates`: ask the machine which batch job was given each GPU; `queue`: where
+    to ask who has claimed or reserved it, None if that is not asked.
     """
 
     def __init__(self, wanted: Wanted) -> None:
         self.asked = wanted.gpu.difference(HELD)  # a GPU that does not respond tells nothing about the queue
         self.derives = not wanted.gpu.isdisjoint(_DERIVED.keys() - {*ALLOCATION, *HELD})
-        self.holds = not wanted.gpu.isdisjoint(HELD)
+        self.queue = None if wanted.gpu.isdisjoint(HELD) else Queue()
         self.allocates = not wanted.gpu.isdisjoint(ALLOCATION)
         needed = wanted.gpu.union(*(_DERIVED[key] for key in wanted.gpu & _DERIVED.keys())) - _DERIVED.keys()
         self.traced = {keys[0]: asked for keys in (TIMED_POWER, EVIDENCE) if (asked := needed.intersection(keys))}
@@ -158,8 +158,8 @@ def machine_job(machine: Machine, plan: Plan, reading: StartedSample) -> Callabl
             answer.host = machine.host(plan.host)
         if plan.allocates:
             answer.allocations = machine.allocations()
-        if plan.holds:
-            answer.holds = holders(_told)
+        if plan.queue is not None and machine.real:  # the queue of this computer is not that of another machine
+            answer.holds = plan.queue.holders(_told)
         return answer
 
     return ask

@@ -9,7 +9,6 @@ from ..model.when import Hours
 from ..present.theme import THEMES
 from ..serving.settings import parse_address, parse_token_file
 from ..sources.privacy import COMMANDS, USERS
-from ..store.claims import parse_share
 from ..units import parse_duration, parse_size
 from ..value import Value
 
@@ -268,10 +267,8 @@ _SETTINGS = (
     Setting("reclaim", "admins", "words", None, "Addresses of the administrators", flag="-", what="address", example=["ops@example.org"]),
     Setting("reclaim", "webhook", "text", None, "Address to post every warning to", flag="-", example="https://hooks.example.org/gpulse"),
     Setting("reclaim", "shape", "text", "slack", "Shape of these posts", flag="-", choices=("json", "slack", "discord", "teams", "ntfy"), what="shape"),
-    # Only root's file counts (store/claims.py): a limit that everybody can change for themselves is none.
-    Setting("queue", "limits", "words", None, "GPUs that a user may have at once, claimed or reserved, as USER=N, @GROUP=N or *=N", flag="-", what="limit", form=parse_share, example=["ada=4", "@students=2", "*=8"]),
-    Setting("queue", "priorities", "words", None, "Who goes first in the queue, as USER=N, @GROUP=N or *=N; higher first, 0 is usual", flag="-", what="priority", form=parse_share, example=["@staff=1"]),
-    Setting("queue", "fair", "flag", False, "Among equal priorities, those with fewer GPU hours in the last 7 days go first", flag="-"),
+    # Only root's file counts (store/queue.py): a limit that everybody can change for themselves is none.
+    Setting("queue", "longest_reservation", "text", "7d", "Maximum length of a reservation; longer ones end after that time", flag="-", form=parse_duration),
 )
 # Not in the file: a command that shows one line must not have to read it.
 ENVIRONMENT = (
@@ -279,6 +276,7 @@ ENVIRONMENT = (
     Setting("", "config", "text", None, "The settings file", environ="GPULSE_CONFIG", flag="--path (config)", otherwise="gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config"),
     Setting("", "runs", "text", None, "Folder in which past runs are kept, or off", environ="GPULSE_RUNS", flag="-", otherwise="gpulse/runs in $XDG_STATE_HOME or ~/.local/state"),
     Setting("", "claims", "text", None, "Folder of the queue for GPUs and of the lock files by which jobs claim them", environ="GPULSE_CLAIMS", flag="-", otherwise="/var/tmp, and for locks /run/lock or /tmp"),
+    Setting("", "presence", "text", None, "Folder in which running Monitors say how they are doing", environ="GPULSE_PRESENCE", flag="-", otherwise="gpulse in $XDG_RUNTIME_DIR, or /tmp/gpulse-UID"),
     Setting("", "project_variables", "text", None, "Environment variables from which the project of a process is taken if it has no GPULSE_PROJECT, separated by commas", environ="GPULSE_PROJECT_VARIABLES", flag="-", example="WANDB_PROJECT"),
     Setting("", "stacks", "flag", True, "Whether a Monitor samples the stacks of its program, to name the lines that keep the GPU waiting; 0 turns it off", environ="GPULSE_STACKS", flag="Monitor(stacks=False)"),
 )

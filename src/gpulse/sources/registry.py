@@ -64,6 +64,12 @@ def default_source() -> str:
     return next(reversed(_local), None) or os.environ.get("GPULSE_SOURCE") or "auto"
 
 
+def is_this_machine(name: str) -> bool:
+    """Return whether a source reads this computer and not a simulated or recorded one: then this computer's state is its own."""
+    kind, colon, _ = name.partition(":")
+    return kind != "demo" and not (colon and kind in BUILT_IN)
+
+
 def is_local(name: str) -> bool:
     """Return whether only this process has this source, so that no other process can sample it."""
     return name.partition(":")[0] in _local

@@ -1,4 +1,4 @@
-"""Who may take which GPU: one lock file per GPU, which a program that dies releases, and the machine's limits and priorities."""
+"""Who may take which GPU: one lock file per GPU, which the kernel unlocks when its holders have died."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import fcntl
 import os
 import stat
 import time
-from functools import cache
-
-from ..errors import ConfigError, UsageError
-from ..value import Value, fresh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import Any
+    from collections.abc import Iterable, Mapping
 
 _NOTE = 200  # bytes of a lock file that are read: a pid and a name
 _PATIENCE = 0.01  # seconds; a reader that asks who holds a lock has it itself for some microseconds
@@ -54,7 +49,7 @@ def claim(uuid: str, folder: str | None = None, share: bool = False) -> Claim | 
 
     Several can `share` a GPU; whether there is memory for all is for the queue to say. Raises OSError where no lock file can be made.
     """
-    path = _path(uuid, folder)
+    path = lock_path(uuid, folder)
     handle = _opened(path)
     if handle is None:
         return None
@@ -71,7 +66,7 @@ def claimed(uuids: Iterable[str], folder: str | None = None) -> dict[str, str]:
     """Return those of these GPUs that somebody has, with who: `ada, pid 12345`, as they wrote it, or nothing."""
     found = {}
     for uuid in uuids:
-        if (who := _holder(_path(uuid, folder))) is not None:
+        if (who := _holder(lock_path(uuid, folder))) is not None:
             found[uuid] = who
     return found
 
@@ -90,7 +85,8 @@ def claims_folder(environ: Mapping[str, str] = os.environ) -> str:
     return "/run/lock" if shared else "/tmp"
 
 
-def _path(uuid: str, folder: str | None) -> str:
+def lock_path(uuid: str, folder: str | None = None) -> str:
+    """Return the lock file of a GPU."""
     name = "".join(char if char.isascii() and (char.isalnum() or char == "-") else "_" for char in uuid[:100])
     return os.path.join(folder or claims_folder(), f"gpulse-{name}.lock")
 
@@ -99,7 +95,7 @@ def _opened(path: str) -> int | None:
     """Open the lock file, created if it does not exist; None when it is another user's who does not share it, or no lock file.
 
     The kernel refuses O_CREAT on a file of another user in a folder like /tmp (fs.protected_regular), so making and
-    opening are two steps. No link is followed, no pipe waited for, nothing opened that has a second name elsewhere.
+    opening are two steps. No link is followed and no pipe waited for.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if not _is_lock(path):
@@ -114,20 +110,19 @@ def _opened(path: str) -> int | None:
         except FileExistsError:  # made by another just now: the race is theirs
             return _opened(path)
         os.fchmod(handle, 0o666)  # whatever the umask takes away, others must be able to ask
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         return None
     return handle
 
 
 def _is_lock(path: str) -> bool:
-    """Return whether a path is free or a plain file of one name; a link, pipe or folder there costs its GPU, not all of them."""
+    """Return whether a path is free or a plain file; a link, pipe or folder there costs its GPU, not all of them."""
     try:
         status = os.lstat(path)
     except OSError:
         return True
-    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return stat.S_ISREG(status.st_mode)
 
 
 def _holder(path: str) -> str | None:
@@ -192,15 +187,20 @@ def _is_at(handle: int, path: str) -> bool:
 
 
 def sign(handle: int, who: str) -> None:
-    """Write who has it, for those who ask; the lock alone counts, so a full disk is no reason not to have it."""
+    """Write who has it, for those who ask; the lock alone counts, so a full disk is no reason not to have it.
+
+    A file with a second name is not written to: it may be another file that somebody linked here. Locking it harms nobody, and
+    refusing it would let everybody take a GPU away for good with a link.
+    """
     try:
+        if os.fstat(handle).st_nlink > 1:
+            return
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{who}\n".encode(), 0)
     except OSError:
         pass
 
 
-@cache
 def user_name(uid: int) -> str:
     """Return the name of a user, or the number where there is no name: a container need not know all users."""
     import pwd
@@ -209,79 +209,3 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
-
-
-class Policy(Value):
-    """Limits and priorities by user, `@group` or `*` for everybody; `fair`: those who used less lately go first.
-
-    `ignored` says why the machine's file, or a part of it, does not count; empty if all is well.
-    """
-
-    limits: Mapping[str, int] = fresh(factory=dict)
-    priorities: Mapping[str, int] = fresh(factory=dict)
-    fair: bool = False
-    ignored: str = ""
-    groups: Callable[[str], Collection[str]] | None = None
-
-    def limit(self, user: str) -> int | None:
-        """Return how many GPUs a user may have at once; None if nothing is said. Of several groups the largest counts."""
-        return self._of(self.limits, user)
-
-    def priority(self, user: str) -> int:
-        """Return a user's priority; higher ones go first, 0 is usual."""
-        return self._of(self.priorities, user) or 0
-
-    def _of(self, table: Mapping[str, int], user: str) -> int | None:
-        if not table or user in table:
-            return table.get(user)
-        named = [key for key in table if key.startswith("@")]
-        groups = (self.groups or groups_of)(user) if named else ()
-        found = [table[key] for key in named if key[1:] in groups]
-        return max(found) if found else table.get("*")
-
-
-def machine_policy(environ: Mapping[str, str] | None = None) -> Policy:
-    """Return the rules of this machine; without a file, or with one that somebody else can write, there are none.
-
-    The environment of a user does not say where the file is, unless `environ` is given.
-    """
-    from .place import machine_path
-
-    if not os.path.exists(machine_path(environ or {})):
-        return Policy()
-    from .config import read_machine_config
-
-    try:
-        table = read_machine_config(environ or {}).get("queue", {})
-        return _policy(table if isinstance(table, dict) else {})
-    except (ConfigError, UsageError) as error:
-        return Policy(ignored=f"the limits of this machine are ignored: {error}")
-
-
-def parse_share(text: str) -> tuple[str, int]:
-    """Parse ada=4, @students=2 or *=8; raise UsageError if it is none of these."""
-    who, equals, count = text.partition("=")
-    number = count.strip().removeprefix("-")
-    if not equals or not who.strip() or not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise UsageError(f"{text!r} is not of the form ada=4, @students=2 or *=8.")
-    return who.strip(), int(count)
-
-
-def groups_of(user: str) -> Collection[str]:
-    """Return the names of the groups a user is in; none for a user whom this machine does not know."""
-    import grp
-    import pwd
-
-    try:
-        numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
-    except KeyError:
-        return ()
-    return {group.gr_name for group in grp.getgrall() if group.gr_gid in numbers}
-
-
-def _policy(table: Mapping[str, Any]) -> Policy:
-    def shares(key: str) -> dict[str, int]:
-        given = table.get(key, [])
-        return dict(parse_share(word) for word in given if isinstance(word, str)) if isinstance(given, list) else {}
-
-    return Policy(shares("limits"), shares("priorities"), table.get("fair") is True)

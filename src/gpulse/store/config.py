@@ -198,14 +198,26 @@ def _name(key: str) -> str:
     return key if _BARE.fullmatch(key) else _quoted(key)
 
 
-def _written(value: Setting) -> str:
+def toml_text(tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return tables as the text of a settings file."""
+    lines = [line for name, table in tables.items() for line in (f"[{_name(name)}]", *_lines(table))]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(table: Mapping[str, Any]) -> Iterator[str]:
+    return (f"{_name(key)} = {_written(value)}" for key, value in table.items())
+
+
+def _written(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, list):
-        return f"[{', '.join(map(_quoted, value))}]"
-    return repr(value)
+        return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(_lines(value))} }}"
+    return repr(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _quoted(text: str) -> str:

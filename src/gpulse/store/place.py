@@ -64,7 +64,8 @@ def path_to_read(path: str | None = None) -> str:
     Raises HistoryError, saying who may read it, if this user may not.
     """
     chosen = path or existing_path() or default_path()
-    _check_access(chosen if path or os.path.exists(chosen) else os.path.join(SYSTEM, _FILE))
+    named = path or os.environ.get(VARIABLE) or os.path.exists(chosen)
+    _check_access(chosen if named else os.path.join(SYSTEM, _FILE))
     return chosen
 
 

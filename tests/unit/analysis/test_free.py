@@ -16,7 +16,7 @@ from gpulse.errors import UnknownGpu
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.snapshot import Snapshot
 from gpulse.store.claims import claim
-from gpulse.store.queue import Entry
+from gpulse.store.entry import Entry
 from tests.unit.snapshots import snapshots
 
 if TYPE_CHECKING:

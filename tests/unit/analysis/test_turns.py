@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpulse.analysis.turns import LEAD, Slot, Turn, in_order, overlapping, recent_hours, reservable, turns
-from gpulse.store.claims import Policy, parse_share
-from gpulse.store.queue import Entry
+from gpulse.analysis.turns import LEAD, Slot, Turn, in_order, overlapping, reservable, turns
+from gpulse.store.entry import Entry
 
 NOW = 1000.0
 GIB = 1 << 30
@@ -36,10 +35,8 @@ def machine(total: int = 4) -> list[Slot]:
     return [Slot(f"{at}", memory=80.0 * GIB) for at in range(total)]
 
 
-def given_to(
-    *entries: Entry, slots: list[Slot] | None = None, policy: Policy | None = None, me: str = ""
-) -> dict[str, str]:
-    found = turns(NOW, machine() if slots is None else slots, entries, policy, me)
+def given_to(*entries: Entry, slots: list[Slot] | None = None, me: str = "") -> dict[str, str]:
+    found = turns(NOW, machine() if slots is None else slots, entries, me)
     return {turn.entry.id: ",".join(turn.gpus) or turn.why for turn in found}
 
 
@@ -64,35 +61,10 @@ def test_backfill_needs_to_know_that_it_delays_nobody(shortest: float | None, lo
     assert given_to(held, waiting("a", 4), waiting("b", longest=longest)) == {"a": "waiting", "b": gets}
 
 
-def test_who_is_stopped_or_impossible_or_over_the_limit_keeps_nobody_waiting() -> None:
-    assert given_to(waiting("a", 4, stopped=True), waiting("b")) == {"a": "stopped", "b": "0"}
-    broken = [*machine(3), Slot("3", broken=True)]
-    assert given_to(waiting("a", 4), waiting("b"), slots=broken) == {"a": "impossible", "b": "0"}
-    policy = Policy({"a": 1, "*": 4})
-    assert given_to(waiting("a", 2), waiting("b", 4), policy=policy) == {"a": "limit", "b": "0,1,2,3"}
-    assert given_to(running("a", 3), waiting("b", user="a"), policy=policy) == {"b": "limit"}
-
-
-def test_the_limit_of_a_group_is_that_of_its_most_generous_one() -> None:
-    policy = Policy(
-        {"@students": 1, "@staff": 4, "*": 2}, groups=lambda user: {"ada": ("students", "staff")}.get(user, ())
-    )
-    assert [policy.limit(user) for user in ("ada", "ben")] == [4, 2]
-    assert Policy({"ben": 3, "*": 2}, groups=lambda _: ()).limit("ben") == 3
-    assert Policy().limit("ada") is None
-    assert [parse_share(text) for text in ("ada=4", "@students = 2", "*=-1")] == [
-        ("ada", 4),
-        ("@students", 2),
-        ("*", -1),
-    ]
-
-
-def test_priorities_then_fairness_then_arrival() -> None:
+def test_who_came_first_is_first() -> None:
     queue = [waiting("a"), waiting("b"), waiting("c"), running("a", 0, 1, since=NOW - 7200)]
-    queue.append(Entry("d", "done", "b", gpus=["0"], since=0.0, until=3600.0))
-    assert recent_hours(queue, NOW) == {"a": 4.0, "b": 1.0}
-    assert [entry.id for entry in in_order(queue, Policy(fair=True), NOW)] == ["c", "b", "a"]
-    assert [entry.id for entry in in_order(queue, Policy(priorities={"b": 1}), NOW)] == ["b", "a", "c"]
+    queue[1].arrived = queue[0].arrived - 1
+    assert [entry.id for entry in in_order(queue)] == ["b", "a", "c"]
 
 
 def test_a_reservation_is_its_owners_and_comes_before_the_queue() -> None:

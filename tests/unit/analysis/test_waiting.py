@@ -22,8 +22,9 @@ from gpulse.present.queue import hold_text
 from gpulse.sampling.clock import ManualClock
 from gpulse.sampling.sampler import Sampler
 from gpulse.sources.registry import default_source, make_source
-from gpulse.store.claims import claim
-from gpulse.store.queue import QueuePlace, cancel, entries, new_entry, reserve, user_name
+from gpulse.store.claims import claim, user_name
+from gpulse.store.entry import Entry
+from gpulse.store.queue import Queue, QueuePlace, new_entry
 
 PATIENCE = 60.0
 GIB = 1 << 30
@@ -37,7 +38,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def seek(wait: float = 0.0, **parts: Any) -> tuple[list[Any], list[Any], Waiting]:
+def entries() -> list[Entry]:
+    return Queue().entries()
+
+
+def seek(wait: float | None = None, **parts: Any) -> tuple[list[Any], list[Any], Waiting]:
     asked = Requirement(parts.pop("count", 1), parts.pop("memory", None), share=parts.pop("share", False))
     sampler = Sampler(make_source(default_source()), WANTED, clock=parts.pop("clock", None)).open()
     waiting = Waiting(asked, hold_text, **parts)
@@ -148,11 +153,54 @@ def test_a_lively_queue_does_not_make_a_request_look_ever_less_often(
     assert clock.monotonic() - freed[0] < 1
 
 
+def test_who_does_not_take_its_turn_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request written by hand, whose process only lives, must not block the queue for good."""
+    clock = ManualClock()
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=clock.monotonic, time=time.time, sleep=time.sleep))
+
+    def idle() -> None:
+        QueuePlace(new_entry("waiting")).write()
+        signal.pause()
+
+    with gpulse.testing.scripted(gpus=1):
+        pid = forked(idle)
+        until(entries)
+        with pytest.raises(NoFreeGpu, match="kept for") as refused:
+            seek(30.0, clock=clock)
+        assert refused.value.exit_code == 124
+        seek(600.0, clock=clock)[2].place.leave()
+        assert 60 < clock.monotonic() < 600
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(("wait", "code"), [(None, 1), (0.0, 124), (0.01, 124)])
+def test_who_waited_in_vain_gets_124_also_when_the_first_look_took_longer(wait: float | None, code: int) -> None:
+    with (
+        gpulse.testing.scripted(gpus=1),
+        claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it"),
+        pytest.raises(NoFreeGpu) as refused,
+    ):
+        seek(wait)
+    assert refused.value.exit_code == code
+    assert ("Use wait=True" in str(refused.value)) == (wait is None)
+
+
+def test_who_has_locked_a_gpu_is_named_although_no_claim_is_there() -> None:
+    holder = rf"GPU 0: locked by {user_name(os.getuid())} \(pid {os.getpid()}\)"
+    with (
+        gpulse.testing.scripted(gpus=1),
+        claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it"),
+        pytest.raises(NoFreeGpu, match=holder),
+    ):
+        seek()
+
+
 def test_a_cancelled_request_ends() -> None:
     with gpulse.testing.scripted(gpus=1), claim(str(gpulse.gpus()[0].uuid)) or pytest.fail("nobody has it"):
         pid = forked(lambda: seek(PATIENCE) and None)
         until(entries)
-        cancel(entries()[0])
+        Queue().cancel(entries()[0])
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
         assert entries() == []
 
@@ -189,8 +237,8 @@ def test_a_gpu_in_use_counts_as_free_with_enough_memory_left() -> None:
 def test_what_another_has_reserved_is_held_for_them(folder: Path) -> None:
     with gpulse.testing.scripted(gpus=1):
         uuid = str(gpulse.gpus()[0].uuid)
-        entry = new_entry("reserved", gpus=[uuid], begins=1.0, until=time.time() + 100, reason="a talk")
-        reserve(entry)
+        entry = new_entry("reserved", gpus=[uuid], begins=time.time(), until=time.time() + 100, reason="a talk")
+        Queue().reserve(entry)
         assert seek(claims=False)[0]  # it is ours
         if os.getuid() == 0:
             os.chown(folder / f"gpulse-queue-{entry.id}", 4321, 4321)
@@ -198,37 +246,31 @@ def test_what_another_has_reserved_is_held_for_them(folder: Path) -> None:
                 seek()
 
 
-def test_a_snapshot_says_for_whom_a_gpu_is_held_and_every_surface_words_it_alike() -> None:
+def test_a_snapshot_says_for_whom_a_gpu_is_held_and_every_surface_words_it_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from gpulse.live.wire import sample
-    from gpulse.present.words import remarks
+    from gpulse.present.words import held_text, remarks
+    from gpulse.sources.base import Machine
 
+    monkeypatch.setattr(Machine, "real", True)
     me = user_name(os.getuid())
     with gpulse.testing.scripted(gpus=[{}, {"processes": [{"pid": 7, "name": "python", "user": me}]}, {}]):
         free, used, other = (str(gpu.uuid) for gpu in gpulse.gpus())
         assert all(gpu.held_for is None and "held_for" not in gpu.gaps for gpu in gpulse.snapshot().gpus)
-        until = time.mktime((2126, 11, 16, 18, 0, 0, 0, 0, -1))
-        reserve(new_entry("reserved", gpus=[free], begins=1.0, until=until))
-        reserve(new_entry("reserved", gpus=[other], begins=until, until=until + 1))  # not yet
+        now = time.time()
+        until = round(now) + 5 * 86400.0
+        Queue().reserve(new_entry("reserved", gpus=[free], begins=now, until=until))
+        Queue().reserve(new_entry("reserved", gpus=[other], begins=until, until=until + 1))  # not yet
         place = QueuePlace(new_entry("running", gpus=[used]))
         place.write()
         taken = gpulse.snapshot()
         place.leave()
     assert [(gpu.held_for, gpu.held_until) for gpu in taken.gpus] == [(me, until), (me, None), (None, None)]
     notes = [[text for text, _, _ in remarks(gpu) if text.startswith("held")] for gpu in taken.gpus]
-    assert notes == [[f"held for {me} until 2126-11-16"], [], []]  # that it is ours is to be seen
-    assert [gpu.get("held") for gpu in sample(taken)["gpus"]] == [f"held for {me} until 2126-11-16", None, None]
-
-
-def test_limits_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpulse.store.claims import Policy
-
-    monkeypatch.setattr(waiting, "machine_policy", lambda: Policy({"*": 1}))
-    with gpulse.testing.scripted(gpus=2):
-        with pytest.raises(NoFreeGpu, match="may have 1 GPU at a time, 2 requested"):
-            seek(count=2)
-        assert seek()[0]
-        with pytest.raises(NoFreeGpu, match="you may have 1 GPU at a time"):
-            seek()
+    text = held_text(me, until, now)
+    assert notes == [[text], [], []]  # that it is ours is to be seen
+    assert [gpu.get("held") for gpu in sample(taken)["gpus"]] == [text, None, None]
 
 
 class TestAllotted:

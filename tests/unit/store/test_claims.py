@@ -134,11 +134,15 @@ class TestHostility:
         assert claim(UUID, str(tmp_path)) is None
         assert not (tmp_path / "elsewhere").exists()
 
-    def test_a_second_name_of_another_file_is_refused(self, tmp_path: Path) -> None:
+    def test_a_second_name_of_another_file_is_locked_and_not_written_to(self, tmp_path: Path) -> None:
+        """Anybody can link a lock file, which all can write: refusing links would take the GPU away for good."""
         victim = tmp_path / "victim"
         victim.write_text("precious")
         os.link(victim, lock_file(tmp_path))
+        held = claim(UUID, str(tmp_path))
+        assert held is not None
         assert claim(UUID, str(tmp_path)) is None
+        held.close()
         assert victim.read_text() == "precious"
 
     def test_a_pipe_does_not_hang(self, tmp_path: Path) -> None:

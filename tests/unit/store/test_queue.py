@@ -15,25 +15,17 @@ from typing import Any
 
 import pytest
 
-from gpulse.store import queue
-from gpulse.store.claims import machine_policy
-from gpulse.store.queue import (
-    QueuePlace,
-    cancel,
-    entries,
-    new_entry,
-    queue_folder,
-    reservations,
-    reserve,
-    tidy,
-    user_name,
-)
+from gpulse.store import liveness
+from gpulse.store.claims import user_name
+from gpulse.store.entry import Entry
+from gpulse.store.liveness import uptime
+from gpulse.store.queue import LONGEST, Queue, QueuePlace, longest_reservation, new_entry, queue_folder
 
 ROOT = Path(__file__).parents[3]
 WAIT = """
 import sys
-from gpulse.store.queue import QueuePlace, new_entry
-place = QueuePlace(new_entry("waiting", count=2, program="train"), sys.argv[1])
+from gpulse.store.queue import Queue, QueuePlace, new_entry
+place = QueuePlace(new_entry("waiting", count=2, program="train"), Queue(sys.argv[1]))
 place.write()
 print(place.entry.id, flush=True)
 sys.stdin.readline()
@@ -55,6 +47,10 @@ def waiter(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
+def entries(folder: Path, now: float | None = None) -> list[Entry]:
+    return Queue(str(folder)).entries(now)
+
+
 def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("gpulse-queue-*"))
 
@@ -65,45 +61,47 @@ def rewrite(where: Path, **parts: Any) -> None:
 
 
 def test_a_waiting_program_is_there_until_it_dies(tmp_path: Path, waiter: subprocess.Popen[str]) -> None:
-    (entry,) = entries(str(tmp_path))
+    (entry,) = entries(tmp_path)
     assert (entry.kind, entry.count, entry.program, entry.pid) == ("waiting", 2, "train", waiter.pid)
     assert (entry.user, entry.stopped) == (user_name(os.getuid()), False)
-    assert entry.arrived <= queue.uptime()
+    assert entry.arrived <= uptime()
     waiter.kill()
     waiter.wait()
-    assert entries(str(tmp_path)) == []
+    assert entries(tmp_path) == []
     os.utime(files(tmp_path)[0])
-    tidy(str(tmp_path))
+    Queue(str(tmp_path)).tidy()
     assert files(tmp_path)  # it may be one that is being written
     past = time.time() + 120
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "time", lambda: past)
-        tidy(str(tmp_path))
+        Queue(str(tmp_path)).tidy()
     assert files(tmp_path) == []
 
 
 def test_a_stopped_program_is_known_as_such(tmp_path: Path, waiter: subprocess.Popen[str]) -> None:
     waiter.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, waiter.pid, os.WSTOPPED | os.WNOWAIT)
-    assert [entry.stopped for entry in entries(str(tmp_path))] == [True]
+    assert [entry.stopped for entry in entries(tmp_path)] == [True]
 
 
 @pytest.mark.parametrize(
-    "parts", [{"start": 1}, {"pid": 1}, {"boot": "another"}, {"pid": "x"}, {"kind": "king"}, {"folder": "/"}]
+    "parts",
+    [{"start": 1}, {"pid": 1}, {"id": "000000"}, {"boot": "another"}, {"pid": "x"}, {"kind": "king"}, {"folder": "/"}],
 )
 def test_what_is_not_as_it_says_is_not_there(
     tmp_path: Path, waiter: subprocess.Popen[str], parts: dict[str, Any]
 ) -> None:
-    assert len(entries(str(tmp_path))) == 1
+    assert len(entries(tmp_path)) == 1
     rewrite(tmp_path, **parts)
-    assert entries(str(tmp_path)) == []
+    assert entries(tmp_path) == []
 
 
-def test_nobody_has_waited_longer_than_their_process_lives(tmp_path: Path, waiter: subprocess.Popen[str]) -> None:
-    (before,) = entries(str(tmp_path))
+def test_nobody_has_waited_longer_than_their_file_is_there(tmp_path: Path, waiter: subprocess.Popen[str]) -> None:
+    (before,) = entries(tmp_path)
     rewrite(tmp_path, arrived=1.0)
-    (after,) = entries(str(tmp_path))
-    assert before.arrived - 60 < after.arrived <= before.arrived + 0.02
+    os.utime(files(tmp_path)[0], (1.0, 1.0))
+    (after,) = entries(tmp_path)
+    assert before.arrived <= after.arrived <= uptime()
 
 
 def test_a_lock_of_somebody_else_does_not_bring_the_dead_back(tmp_path: Path, waiter: subprocess.Popen[str]) -> None:
@@ -111,83 +109,83 @@ def test_a_lock_of_somebody_else_does_not_bring_the_dead_back(tmp_path: Path, wa
     waiter.wait()
     with files(tmp_path)[0].open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert entries(str(tmp_path)) == []
+        assert entries(tmp_path) == []
 
 
 def test_where_processes_are_hidden_the_lock_tells(
     tmp_path: Path, waiter: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "_pid_space", lambda: "another container")
-    assert len(entries(str(tmp_path))) == 1
+    monkeypatch.setattr(liveness, "_pid_space", lambda: "another container")
+    assert len(entries(tmp_path)) == 1
     waiter.kill()
     waiter.wait()
-    assert entries(str(tmp_path)) == []
+    assert entries(tmp_path) == []
 
 
 class TestOwner:
     """The owner of a file is whose entry it is; nothing in it can say otherwise."""
 
     def reserved(self, folder: Path, **parts: Any) -> Path:
-        entry = new_entry("reserved", gpus=["GPU-1"], begins=1.0, until=time.time() + 100, **parts)
-        reserve(entry, str(folder))
+        now = time.time()
+        entry = new_entry("reserved", gpus=["GPU-1"], begins=now, until=now + 100, **parts)
+        Queue(str(folder)).reserve(entry)
         return folder / f"gpulse-queue-{entry.id}"
 
     def test_what_a_file_says_of_its_user_does_not_count(self, tmp_path: Path) -> None:
         path = self.reserved(tmp_path)
         path.write_text(json.dumps(json.loads(path.read_text()) | {"user": "ada", "uid": 1234}))
-        (entry,) = entries(str(tmp_path))
+        (entry,) = entries(tmp_path)
         assert (entry.uid, entry.user) == (os.getuid(), user_name(os.getuid()))
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
     def test_the_owner_is_whose_it_is(self, tmp_path: Path) -> None:
         os.chown(self.reserved(tmp_path), 4321, 4321)
-        (entry,) = entries(str(tmp_path))
+        (entry,) = entries(tmp_path)
         assert (entry.uid, entry.user) == (4321, "4321")
-        assert list(reservations(str(tmp_path))) == []
+        assert Queue(str(tmp_path)).reservations() == []
 
     def test_a_file_that_others_can_write_proves_nothing(self, tmp_path: Path) -> None:
         path = self.reserved(tmp_path)
         assert path.stat().st_mode & 0o777 == 0o644
         path.chmod(0o666)
-        assert entries(str(tmp_path)) == []
+        assert entries(tmp_path) == []
 
-    def test_neither_does_one_from_another_folder_a_link_or_a_second_name(self, tmp_path: Path) -> None:
+    def test_neither_does_one_from_another_folder_or_a_link(self, tmp_path: Path) -> None:
         here, there = tmp_path / "here", tmp_path / "there"
         here.mkdir()
         there.mkdir()
         path = self.reserved(there)
         (here / path.name).symlink_to(path)
-        assert entries(str(here)) == []
+        assert entries(here) == []
         (here / path.name).unlink()
         path.rename(here / path.name)
-        assert entries(str(here)) == []
-        os.link(self.reserved(there), there / "gpulse-queue-second")
-        assert entries(str(there)) == []
+        assert entries(here) == []
 
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', '{"schema": 2, "kind": "reserved"}', "[" * 9000])
     def test_rubbish_is_ignored(self, tmp_path: Path, text: str) -> None:
-        (tmp_path / "gpulse-queue-abc").write_text(text)
-        (tmp_path / "gpulse-queue-folder").mkdir()
-        os.mkfifo(tmp_path / "gpulse-queue-pipe")
-        assert entries(str(tmp_path)) == []
+        (tmp_path / "gpulse-queue-abcdef").write_text(text)
+        (tmp_path / "gpulse-queue-000001").mkdir()
+        os.mkfifo(tmp_path / "gpulse-queue-000002")
+        assert entries(tmp_path) == []
 
 
 def test_a_reservation_outlives_a_reboot_but_not_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     entry = new_entry("reserved", gpus=["GPU-1"], begins=now, until=now + 100, reason="a talk")
-    reserve(entry, str(tmp_path))
-    monkeypatch.setattr(queue, "boot_id", lambda: "another")
-    (found,) = reservations(str(tmp_path))
+    queue = Queue(str(tmp_path))
+    queue.reserve(entry)
+    monkeypatch.setattr(liveness, "boot_id", lambda: "another")
+    (found,) = queue.reservations()
     assert (found.gpus, found.until, found.reason) == (("GPU-1",), now + 100, "a talk")
-    assert entries(str(tmp_path), now + 101) == []
-    reserve(found.replace(until=now + 200), str(tmp_path))
-    assert [one.id for one in entries(str(tmp_path), now + 101)] == [entry.id]
-    cancel(found)
+    assert entries(tmp_path, now + 101) == []
+    queue.reserve(found.replace(until=now + 200))
+    assert [one.id for one in entries(tmp_path, now + 101)] == [entry.id]
+    queue.cancel(found)
     assert files(tmp_path) == []
 
 
 def test_a_place_is_taken_changed_cancelled_and_left(tmp_path: Path) -> None:
-    place = QueuePlace(new_entry("waiting"), str(tmp_path))
+    place = QueuePlace(new_entry("waiting"), Queue(str(tmp_path)))
     states = [place.state]
     place.write()
     states.append(place.state)
@@ -195,22 +193,22 @@ def test_a_place_is_taken_changed_cancelled_and_left(tmp_path: Path) -> None:
     states.append(place.state)
     assert states == ["gone", "there", "gone"]
     place.write(kind="running", gpus=["GPU-1"])
-    assert [(entry.kind, entry.gpus) for entry in entries(str(tmp_path))] == [("running", ("GPU-1",))]
+    assert [(entry.kind, entry.gpus) for entry in entries(tmp_path)] == [("running", ("GPU-1",))]
     place.write(kind="waiting", gpus=())
-    cancel(entries(str(tmp_path))[0])
-    assert (place.state, entries(str(tmp_path))) == ("cancelled", [])
+    Queue(str(tmp_path)).cancel(entries(tmp_path)[0])
+    assert (place.state, entries(tmp_path)) == ("cancelled", [])
     place.leave()
     place.leave()
     assert files(tmp_path) == []
 
 
 def test_what_somebody_put_in_its_place_is_replaced_and_not_written_to(tmp_path: Path) -> None:
-    place = QueuePlace(new_entry("waiting"), str(tmp_path))
+    place = QueuePlace(new_entry("waiting"), Queue(str(tmp_path)))
     place.write()
     os.unlink(place.entry.path)
     os.mkfifo(place.entry.path)  # whoever opens it waits for a reader that never comes
     place.write()
-    assert [entry.id for entry in entries(str(tmp_path))] == [place.entry.id]
+    assert [entry.id for entry in entries(tmp_path)] == [place.entry.id]
     os.unlink(place.entry.path)
     os.symlink("/dev/null", place.entry.path)
     place.write()
@@ -220,22 +218,13 @@ def test_what_somebody_put_in_its_place_is_replaced_and_not_written_to(tmp_path:
     place.leave()
 
 
-def test_what_ran_is_kept_for_those_who_count_recent_use(tmp_path: Path) -> None:
-    place = QueuePlace(new_entry("running", gpus=["GPU-1"]), str(tmp_path), keep=True)
-    place.write()
-    place.leave()
-    (entry,) = entries(str(tmp_path))
-    assert entry.kind == "done"
-    assert entries(str(tmp_path), time.time() + queue.KEPT + 1) == []
-
-
 def test_where_the_queue_is(tmp_path: Path) -> None:
     assert queue_folder({"GPULSE_CLAIMS": "/somewhere"}) == "/somewhere"
     assert queue_folder({}) in ("/var/tmp", "/run/lock", "/tmp")
-    assert entries(str(tmp_path / "nowhere")) == []
+    assert entries(tmp_path / "nowhere") == []
 
 
-class TestPolicy:
+class TestLongestReservation:
     @pytest.fixture
     def place(self, tmp_path: Path) -> dict[str, str]:
         return {"GPULSE_MACHINE_CONFIG": str(tmp_path / "config.toml")}
@@ -246,25 +235,33 @@ class TestPolicy:
         path.chmod(mode)
         return path
 
-    @pytest.mark.skipif(os.getuid() != 0, reason="only root's file counts")
-    def test_limits_come_from_a_file_of_roots(self, place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-        assert machine_policy(place).limit("ada") is None
-        path = self.write(place, 'limits = ["ada=2", "*=4"]\npriorities = ["ada=5"]\nfair = true\n')
-        policy = machine_policy(place)
-        assert (policy.limit("ada"), policy.limit("ben"), policy.priority("ada"), policy.fair) == (2, 4, 5, True)
-        monkeypatch.setenv("GPULSE_MACHINE_CONFIG", place["GPULSE_MACHINE_CONFIG"])
-        assert machine_policy().limit("ada") is None  # or everybody could name a file with other limits
-        os.chown(path, 4321, 4321)
-        policy = machine_policy(place)
-        assert policy.limit("ada") is None
-        assert policy.ignored.startswith(f"the limits of this machine are ignored: {path} is not used: ")
+    def test_without_settings_it_is_a_week(self, place: dict[str, str]) -> None:
+        assert longest_reservation(place) == (LONGEST, "") == (7 * 86400.0, "")
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root's file counts")
-    @pytest.mark.parametrize(
-        ("text", "why"), [('limits = ["ada"]', "'ada' is not of the form"), ("limits = [", "line")]
-    )
+    def test_it_comes_from_a_file_of_roots(self, place: dict[str, str]) -> None:
+        path = self.write(place, 'longest_reservation = "8h"')
+        assert longest_reservation(place) == (8 * 3600.0, "")
+        os.chown(path, 4321, 4321)
+        length, ignored = longest_reservation(place)
+        assert length == LONGEST
+        assert ignored.startswith(f"the [queue] settings of this machine are ignored: {path} is not used: ")
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root's file counts")
+    def test_readers_apply_it_and_notice_a_change(
+        self, place: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("GPULSE_MACHINE_CONFIG", place["GPULSE_MACHINE_CONFIG"])
+        queue, now = Queue(str(tmp_path)), time.time()
+        queue.reserve(new_entry("reserved", gpus=["GPU-1"], begins=now, until=now + 9e6))
+        assert [entry.until for entry in queue.entries()] == [now + LONGEST]
+        self.write(place, 'longest_reservation = "8h"')
+        assert [entry.until for entry in queue.entries()] == [now + 8 * 3600]
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root's file counts")
+    @pytest.mark.parametrize(("text", "why"), [('longest_reservation = "ada"', "'ada'"), ("x = [", "line")])
     def test_a_mistake_is_one_sentence(self, place: dict[str, str], text: str, why: str) -> None:
         path = self.write(place, text)
-        assert why in machine_policy(place).ignored
+        assert why in longest_reservation(place)[1]
         path.chmod(0o666)
-        assert "can be changed by others than root" in machine_policy(place).ignored
+        assert "can be changed by others than root" in longest_reservation(place)[1]

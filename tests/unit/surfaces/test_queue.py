@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,8 @@ from gpulse.model.snapshot import Snapshot
 from gpulse.present.queue import hold_text
 from gpulse.sampling.plan import Plan, StartedSample, machine_job
 from gpulse.sources.base import Machine
-from gpulse.store.queue import Entry
+from gpulse.store.entry import Entry
+from gpulse.store.queue import Queue
 from gpulse.surfaces.queue import QueueView, queue_view
 
 
@@ -50,12 +52,13 @@ def test_others_are_told_by_number_where_the_settings_say_so(monkeypatch: pytest
         "d": f"{uid}",
     }
     assert "ada" not in "\n".join(view.lines(200)) + "".join(hold_text(one, 0.0) for one in view.entries)
-    monkeypatch.setattr("gpulse.store.queue.entries", lambda: [others[0].replace(gpus=("GPU-1",))])
+    monkeypatch.setattr(Queue, "entries", lambda _: [others[0].replace(gpus=("GPU-1",))])
+    monkeypatch.setattr(Machine, "real", True)
     answer = machine_job(Machine(), Plan(Wanted(("held_for",))), StartedSample(0.0, False, False, False, None))()
     assert answer.holds == {"GPU-1": (f"{uid}", None)}
 
 
-def test_instances_of_one_gpu_have_names_of_their_own() -> None:
+def test_instances_of_one_gpu_have_names_of_their_own(tmp_path: Path) -> None:
     parts = tuple(Gpu({"index": at, "uuid": f"MIG-{at}"}) for at in (0, 1))
     gpus = (Gpu({"index": 0, "uuid": "GPU-0"}).replace(instances=parts), Gpu({"index": 1, "uuid": "GPU-1"}))
 
@@ -63,4 +66,4 @@ def test_instances_of_one_gpu_have_names_of_their_own() -> None:
         def read(self) -> Snapshot:
             return Snapshot(0.0, gpus)
 
-    assert queue_view(Still()).names == {"MIG-0": "0:0", "MIG-1": "0:1", "GPU-1": "1"}  # type: ignore[arg-type]
+    assert queue_view(Still(), Queue(str(tmp_path))).names == {"MIG-0": "0:0", "MIG-1": "0:1", "GPU-1": "1"}  # type: ignore[arg-type]

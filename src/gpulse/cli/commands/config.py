@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ...errors import UsageError
 from ..options import DEMO_UNUSED, HELP, Arguments, Option, Verb, checked_action
 from ..output import write_json
 
@@ -24,6 +25,8 @@ def run(arguments: Arguments) -> int:
     action = checked_action("config", arguments.action or "show", ACTIONS)
     path = os.path.expanduser(arguments.path) if arguments.path else config_path(os.environ)
     if action == "init":
+        if arguments.demo and not arguments.path:
+            raise UsageError("config: a demo keeps no settings;", "leave out --demo.")
         from ...settings.effective import write_template
 
         write_template(path)

@@ -20,7 +20,8 @@ def run(arguments: Arguments) -> int:
     if arguments.fleet:
         fleet = load("fleet")
         memory = [] if arguments.free_memory is None else ["--free-memory", f"{arguments.free_memory:.0f}B"]
-        return fleet.run(parse(fleet, ["--free", str(arguments.count), *memory]))
+        demo = ["--demo"] if arguments.demo else []
+        return fleet.run(parse(fleet, ["--free", str(arguments.count), *memory, *demo]))
     from ...analysis.free import Requirement
 
     asked = Requirement(arguments.count, arguments.free_memory, arguments.utilization, arguments.share)

@@ -8,7 +8,8 @@ import sys
 from ...errors import SourceUnavailable, UsageError
 from ..options import DEMO, HELP, JSON, SOURCE, Arguments, Option, Verb
 from ..output import write_json
-from ..session import open_whole, source_name
+from ..session import open_whole
+from ..state import queue_of, say_unchanged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ def run(arguments: Arguments) -> int:
     if action not in ACTIONS:
         raise UsageError(f"queue: {action!r} is neither list nor cancel;", f"write it as gpulse queue cancel {action}.")
     if action == "cancel":
-        return _cancel(words)
+        return _cancel(words, arguments)
     if words:
         raise UsageError(f"queue: list takes no {words[0]!r};", "leave it out.")
     from ...present.theme import size_of
-    from ...store.claims import machine_policy
+    from ...store.queue import longest_reservation
 
     view = _view(arguments)
-    if ignored := machine_policy().ignored:
+    if ignored := longest_reservation()[1]:
         sys.stderr.write(f"gpulse: {ignored}\n")
     if arguments.json:
         return write_json(view.to_plain())
@@ -43,25 +44,27 @@ def _view(arguments: Arguments) -> QueueView:
     from ...analysis.free import WANTED
     from ...surfaces.queue import queue_view
 
+    queue = queue_of(arguments)
     try:
         sampler = open_whole(arguments, WANTED)
     except SourceUnavailable:
-        return queue_view(None)
+        return queue_view(None, queue)
     try:
-        return queue_view(sampler, demo=source_name(arguments).startswith("demo"))
+        return queue_view(sampler, queue)
     finally:
         sampler.close()
 
 
-def _cancel(words: list[str]) -> int:
-    from ...store.queue import cancel
+def _cancel(words: list[str], arguments: Arguments) -> int:
     from ...surfaces.queue import changed, named
 
     if len(words) != 1:
         raise UsageError("queue: cancel takes one id;", "`gpulse queue` lists them.")
-    entry = named(words[0], ("waiting",), "waiting request")
-    changed(lambda: cancel(entry), entry)
+    queue = queue_of(arguments)
+    entry = named(words[0], ("waiting",), "waiting request", queue)
+    changed(lambda: queue.cancel(entry), entry)
     sys.stdout.write(f"Cancelled {entry.id}.\n")
+    say_unchanged(arguments)
     return 0
 
 

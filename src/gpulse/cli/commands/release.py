@@ -6,19 +6,22 @@ import sys
 
 from ...errors import UsageError
 from ..options import DEMO, HELP, SOURCE, Arguments, Option, Verb
+from ..state import queue_of, say_unchanged
 
 
 def run(arguments: Arguments) -> int:
     """Remove a reservation of this user, or all of them."""
-    from ...store.queue import cancel, reservations
     from ...surfaces.queue import changed, named
 
     if arguments.all and arguments.id:
         raise UsageError("release: --all and an id exclude each other;", "leave one out.")
-    chosen = list(reservations()) if arguments.all else [named(arguments.id or "", ("reserved",), "reservation")]
-    for entry in chosen:
-        changed(lambda entry=entry: cancel(entry), entry)  # type: ignore[misc]
+    queue = queue_of(arguments)
+    for entry in (
+        queue.reservations() if arguments.all else [named(arguments.id or "", ("reserved",), "reservation", queue)]
+    ):
+        changed(lambda entry=entry: queue.cancel(entry), entry)  # type: ignore[misc]
         sys.stdout.write(f"Released {entry.id}.\n")
+    say_unchanged(arguments)
     return 0
 
 

@@ -77,6 +77,7 @@ def run(arguments: Arguments) -> int:
         _beside(lambda: _tell(arguments, child, status, watch, recording, record))
     elif record is not None:
         record.end(None, seconds=child.seconds, **_ended(status))
+    arguments.state.close()  # the process ends without Python's cleanup
     end_like(status)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ...errors import GpulseError
+from ...errors import GpulseError, UsageError
 from ..options import DEMO_UNUSED, HELP, Arguments, Option, Verb, checked_action
 
 ACTIONS = ("show", "install", "uninstall")
@@ -15,6 +15,8 @@ def run(arguments: Arguments) -> int:
     from ...surfaces.fleet.service import uninstall, unit_path, unit_text
 
     action = checked_action("service", arguments.action or "show", ACTIONS)
+    if arguments.demo and action != "show":
+        raise UsageError(f"service: {action} changes this machine;", "leave out --demo.")
     path = unit_path(arguments.user)
     if action == "uninstall":
         uninstall(path, arguments.user)

@@ -81,7 +81,8 @@ def _fleet(arguments: Arguments) -> int:
     """Explain what limits the machines of fleet.toml, as `gpulse fleet --why` does."""
     fleet = load("fleet")
     watched = getattr(arguments, "for") or _WATCHED
-    return fleet.run(parse(fleet, ["--why", f"{watched:g}", "--interval", "1", "--color", arguments.color]))
+    demo = ["--demo"] if arguments.demo else []
+    return fleet.run(parse(fleet, ["--why", f"{watched:g}", "--interval", "1", "--color", arguments.color, *demo]))
 
 
 class AskedProcess:

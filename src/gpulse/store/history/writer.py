@@ -11,8 +11,8 @@ from itertools import chain
 from ...model.event import Event
 from ...model.snapshot import Problem
 from ...queue_worker import QueueWorker
+from ..liveness import boot_id as _boot_id
 from ..place import HistoryError, WriterLock, default_path, prepare
-from ..queue import boot_id as _boot_id
 from .accounts import Accounts, EventRows
 from .answers import COUNTED_EVERY
 from .blocks import Damage, events_of

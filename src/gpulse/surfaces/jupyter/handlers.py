@@ -27,6 +27,7 @@ from ...live.api import LARGEST_DECISION, QUESTIONS, decide
 from ...live.machine import LiveMachine, MachineSettings, StreamClient, StreamClients
 from ...live.parameters import Parameter, Refusal, count, read, timestamp
 from ...live.wire import compact
+from ...sources.registry import is_this_machine
 from ...store.cell_log import CellSpan
 from ...store.claims import user_name
 from ...store.config import config_path, read_config
@@ -359,11 +360,14 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
             history=None if kept == "none" else kept,
             user=None if self.show_commands else user_name(os.geteuid()),
             failed=lambda text: self.log.warning("gpulse: %s", text),
-            alerts=self._alerts,
+            alerts=lambda history: self._alerts(history, is_this_machine(source)),
         )
 
-    def _alerts(self, history: str | None) -> Alerts | None:
-        """Return the rules of the settings, for the panels: nobody is told of them from here. None if the settings are wrong."""
+    def _alerts(self, history: str | None, here: bool) -> Alerts | None:
+        """Return the rules of the settings, for the panels: nobody is told of them from here. None if the settings are wrong.
+
+        Another machine than this one (not `here`) has the built-in rules.
+        """
         from ...delivery.alerts import Alerts
         from ...store.alert_file import AlertFile, alert_path
 
@@ -371,7 +375,8 @@ class GpulseExtension(ExtensionApp):  # type: ignore[misc]
             self.log.warning("gpulse: %s", text)
 
         try:
-            alerts = Alerts(read_config(config_path(os.environ)).get("alerts", {}), say, deliver=False)
+            table = read_config(config_path(os.environ)).get("alerts", {}) if here else {}
+            alerts = Alerts(table, say, deliver=False)
         except GpulseError as error:
             say(str(error))
             return None
