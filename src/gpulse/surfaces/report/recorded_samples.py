@@ -35,7 +35,8 @@ class RecordedSample(Value):
 
     `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet. `peaks` come
     with one snapshot of a history. `progress` is what each phase went through since the sample before; None where it is not known.
-    `stacks` are what the program executed, as a StackReader takes it.
+    `stacks` are what the program executed, as a StackReader takes it. `gaps` are the times since the sample before in which nothing was
+    recorded, as a history knows them; None where only the interval of the samples tells.
     """
 
     snapshot: Snapshot
@@ -48,6 +49,7 @@ class RecordedSample(Value):
     peaks: Peaks | None = None
     progress: Mapping[str, PhaseProgress] | None = None
     stacks: object = None
+    gaps: Sequence[tuple[float, float]] | None = None
 
 
 def recorded(path: str, damaged: list[int] | None = None) -> Iterator[RecordedSample]:
@@ -68,12 +70,15 @@ def remembered(
     with HistoryReader(path) as reader:
         peaks: Peaks | None = Peaks(reader, start, end)  # before the events: what is damaged is found by reading
         waiting = reader.events(start, end)
+        gaps = reader.recorded(start, end).gaps(start, end)
         for snapshot in reader.snapshots(start, end, _width(end - start)):
             if told is not None:
                 told((snapshot.time - start) / (end - start))
             due = [event for event in waiting if event.time <= snapshot.time]
             del waiting[: len(due)]
-            yield RecordedSample(snapshot, events=due, peaks=peaks)
+            passed = [gap for gap in gaps if gap[1] <= snapshot.time + 0.001]
+            del gaps[: len(passed)]
+            yield RecordedSample(snapshot, events=due, peaks=peaks, gaps=passed)
             peaks = None  # known once, for the whole time
 
 
