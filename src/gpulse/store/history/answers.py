@@ -260,8 +260,8 @@ def usage_times(
     names = ProcessNames()
     uses = [use_of(row) for row in rows]
     for use in uses:
-        # the first sample of an hour stands for the time since the one before it, too
-        use.first = max(use.first - _LONGEST, min(use.first, use.last - use.seconds))
+        # the first sample of an hour represents the time since the one before it, too
+        use.first -= min(_LONGEST, max(0.0, use.seconds - recorded.seconds(use.first, use.last)))
         use.held = 0.0 if use.pid == UNATTRIBUTED_PID else use.held
     just_counted = any(use.held and use.last > newest - 0.001 for use in uses)
     intervals = _Intervals(start, end, points, recorded, newest if just_counted else newest - _UNCOUNTED)

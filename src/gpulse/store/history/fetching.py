@@ -21,7 +21,7 @@ from .blocks import (
     ticks_to_rows,
 )
 from .columns import NAN, Column
-from .recorded import RecordedTime, stretches_of, union, unpack_stretches
+from .recorded import RecordedTime, Stretch, stretches_of, union, unpack_stretches
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, recorder_starts, times_before
 
 TYPE_CHECKING = False
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
     from typing import TypeAlias
-
-    from .recorded import Stretch
 
     Slots: TypeAlias = "dict[int, frozenset[int]] | None"
 
@@ -134,7 +132,12 @@ def recorded_between(connection: sqlite3.Connection, start: float, end: float) -
     ticks = connection.execute("SELECT time FROM tick WHERE time >= ? AND time < ? ORDER BY id", (first, last))
     if times := [time for (time,) in ticks]:
         found += stretches_of(times, _ticks_before(connection, times[0]), recorder_starts(connection, min(times)))
-    return RecordedTime(union(one for one in found if one.stop >= first and one.start < last))
+    near = union(one for one in found if one.stop >= first and one.start < last)
+    newest = connection.execute("SELECT time FROM tick ORDER BY id DESC LIMIT 1").fetchone()
+    later = (
+        [Stretch(newest[0], newest[0], 0.0)] if newest and newest[0] >= last else []
+    )  # what is missing before it is a gap
+    return RecordedTime([*near, *later])
 
 
 def _recorded_rows(fetched: Fetched, recorded: RecordedTime, start: float, end: float) -> Fetched | None:
