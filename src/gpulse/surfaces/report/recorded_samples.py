@@ -12,6 +12,7 @@ from ...model.metric import Number, Text
 from ...model.select import choose_gpus
 from ...model.serving import shareable_words
 from ...model.snapshot import Snapshot
+from ...model.when import moment_in
 from ...sampling.assemble import MOST
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
@@ -105,13 +106,13 @@ class Peaks:
 
 
 def between(samples: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:
-    """Yield what lies between two times, each a time (2026-11-15T06:00:00Z) or how far into the recording (10m); None is no bound."""
+    """Yield what lies between two times, each a time or how far into the recording (10m), as `moment_in` reads it; None is no bound."""
     low = high = None
     for sample in samples:
         time = sample.snapshot.time
         if low is None or high is None:
             low = float("-inf") if start is None else _bound("--from", start, time)
-            high = float("inf") if end is None else _bound("--to", end, time)
+            high = float("inf") if end is None else _bound("--to", end, time, None if start is None else low)
         if low <= time <= high:
             yield sample
 
@@ -219,19 +220,12 @@ def _is_number(plain: Any) -> bool:
     return isinstance(plain, (int, float)) and not isinstance(plain, bool) and -MOST < plain < MOST
 
 
-def _bound(option: str, text: str, first: float) -> float:
-    from ...model.codec import parse_time
-    from ...units import parse_duration
-
+def _bound(option: str, text: str, first: float, after: float | None = None) -> float:
     try:
-        return first + parse_duration(text)
-    except UsageError:
-        pass
-    try:
-        return parse_time(text)
-    except RecordingError:
-        remedy = "write it as 2026-11-15T06:00:00Z, or as 10m for 10 minutes into the recording."
-        raise UsageError(f"{option}: {text!r} is not a time;", remedy) from None
+        return moment_in(text, first, after)
+    except UsageError as error:
+        remedy = f"{error.remedy.rstrip('.')}, or as 10m for 10 minutes into the recording."
+        raise UsageError(f"{option}: {error.message}", remedy) from None
 
 
 def shortened(plain: Any) -> Any:
