@@ -53,7 +53,13 @@ def test_the_suite_sets_signals_limits_tests_and_ends_processes(tmp_path: Path) 
     done = subprocess.run(
         [sys.executable, "-c", ignoring, *command],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTEST_DEBUG_TEMPROOT": str(tmp_path), "GPULSE_TEST_LIMIT": "8", "LEFT": str(left)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(_ROOT),
+            "PYTEST_DEBUG_TEMPROOT": str(tmp_path),
+            "GPULSE_TEST_LIMIT": "8",
+            "LEFT": str(left),
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -97,7 +103,13 @@ def test_a_test_stuck_in_a_c_call_ends_the_suite_with_its_name(tmp_path: Path) -
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTEST_DEBUG_TEMPROOT": str(tmp_path), "GPULSE_TEST_LIMIT": "2", "LEFT": str(left)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(_ROOT),
+            "PYTEST_DEBUG_TEMPROOT": str(tmp_path),
+            "GPULSE_TEST_LIMIT": "2",
+            "LEFT": str(left),
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -143,7 +155,13 @@ def test_tests_that_need_a_program_are_skipped_without_it_and_others_are_not(tmp
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", str(tmp_path)],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTEST_DEBUG_TEMPROOT": str(tmp_path), "PATH": str(tmp_path), "CC": ""},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(_ROOT),
+            "PYTEST_DEBUG_TEMPROOT": str(tmp_path),
+            "PATH": str(tmp_path),
+            "CC": "",
+        },
         capture_output=True,
         text=True,
         timeout=120,

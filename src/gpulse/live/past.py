@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from ..analysis.alerts import Transition
 from ..analysis.diagnosis.judge import diagnose
 from ..analysis.diagnosis.running import WINDOW
-from ..model.snapshot import Cadence
 from ..model.verdict import Diagnosis
 from ..present.events import event_style, event_text
 from ..present.verdicts import QUIET, verdict_row
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..model.event import Event
-    from ..model.snapshot import Snapshot
     from ..store.history import HistorySeries
 
 HOST = "host."  # before the metrics of the machine
@@ -100,12 +98,13 @@ class Past:
             found = reader.series(own, uuids, start, end, points) if own and uuids else []
             found += reader.host_series(machine, start, end, points) if machine else []
             found += reader.series(served, servers, start, end, points) if servers else []
+            missing = reader.recorded(start, end).gaps(start, end)
         told = [
             {"uuid": gpu.uuid, "index": gpu.index, "name": gpu.name, "memory_total": gpu.memory_total}
             for gpu in known
             if gpu.uuid in uuids
         ]
-        gaps = sorted({(round(first, 3), round(last, 3)) for series in found for first, last in series.gaps})
+        gaps = [(round(first, 3), round(last, 3)) for first, last in missing]
         return _written({"from": start, "to": end, "gpus": told, "gaps": gaps}, found)
 
     def events(self, start: float, end: float, kinds: Sequence[str] | None) -> list[dict[str, Any]]:
@@ -199,7 +198,6 @@ def _numbers(values: Sequence[float]) -> str:
     return f"[{','.join(['null' if value - value else f'{value:.9g}' for value in values])}]"
 
 
-_COARSEST = 600.0  # seconds that one row of the history may stand for
 _LOOK_BACK = 86_400.0  # seconds in which an alert that was active at the moment must have fired
 _MOMENTARY = ("process-end", "out-of-memory", "gpu-free")  # kinds of alerts that are never cleared
 
@@ -210,8 +208,8 @@ class PastState:
     __slots__ = ("alerts", "diagnosis", "problems", "snapshot", "verdicts")
 
     def __init__(self, reader: HistoryReader, at: float) -> None:
-        samples = list(reader.snapshots(at - WINDOW, at + 0.001))
-        self.snapshot = None if _is_gap(samples, at) else samples[-1]
+        samples = list(reader.snapshots(at - WINDOW, at + 0.001)) if reader.recorded(at, at).holds(at) else []
+        self.snapshot = samples[-1] if samples else None
         self.diagnosis = Diagnosis()
         self.verdicts: list[dict[str, Any]] = []
         self.alerts: list[dict[str, Any]] = []
@@ -222,16 +220,6 @@ class PastState:
             self.verdicts = [verdict_row(verdict) for verdict in diagnosis if verdict.key not in QUIET]
             self.alerts = [_alert_row(event) for event in active]
             self.problems = wire.problems(diagnosis, map(Transition, active), at)
-
-
-def _is_gap(samples: Sequence[Snapshot], at: float) -> bool:
-    """Return whether samples were missing at a time, by the recorder's own interval."""
-    if not samples:
-        return True
-    cadence = Cadence(_COARSEST)
-    for sample in samples:
-        cadence.next(sample.time)
-    return cadence.next(at)[1]
 
 
 def _active(events: Iterable[Event], at: float) -> list[Event]:

@@ -36,6 +36,7 @@ class PeriodFigures:
         self._means = {name: _weighted(one) for name, one in self._series.items()}
         host = reader.host_series(["cpu_percent"], start, end, _POINTS)
         self.host = _weighted(host[0]).mean if host else None
+        self._recorded = reader.recorded(start, end).seconds(start, end)
         self.hours = sum(use.gpu_hours for use in reader.usage(start, end, "user", uuids))
         self._kinds = [event.kind for event in reader.events(start, end) if uuids is None or {*event.uuids} & {*uuids}]
 
@@ -43,7 +44,7 @@ class PeriodFigures:
     def recorded(self) -> float:
         """Seconds of which something was recorded, of the GPU with the most."""
         found = max((one.seconds for one in self._means.values()), default=0.0)
-        return min(found, self.end - self.start)  # the first and the last stretch reach beyond
+        return min(found, self._recorded)  # the first and the last row reach beyond
 
     @property
     def energy(self) -> float | None:

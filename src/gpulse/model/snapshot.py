@@ -82,7 +82,7 @@ class Check(Value):
     remedy: str = ""
 
 
-_HOLE = 5.0  # times the usual interval, and at least this many seconds: samples are missing
+HOLE = 5.0  # times the usual interval, and at least this many seconds: samples are missing
 _UNSEEN = 60.0  # seconds without a sample, at least: what happened meanwhile is unknown
 
 
@@ -90,13 +90,14 @@ class Cadence:
     """How often samples arrive. A sample stands for the time since the previous one, or for the usual interval after a long hole.
 
     A hole is told from slow sampling by the recorder's own interval: the usual one, or the one just before. While neither is
-    known, more than `first` seconds are a hole: the clock may have been set.
+    known, more than `first` seconds are a hole: the clock may have been set. `least` seconds or less are never a hole, and after a
+    hole of `unseen` seconds or less a sample still represents the whole time.
     """
 
-    __slots__ = ("_before", "_first", "_intervals", "_last", "usual")
+    __slots__ = ("_before", "_first", "_intervals", "_last", "_least", "_unseen", "usual")
 
-    def __init__(self, first: float = float("inf")) -> None:
-        self._first = first
+    def __init__(self, first: float = float("inf"), least: float = HOLE, unseen: float = _UNSEEN) -> None:
+        self._first, self._least, self._unseen = first, least, unseen
         self._intervals: deque[float] = deque(maxlen=15)
         self._last: float | None = None
         self._before = 0.0
@@ -106,9 +107,9 @@ class Cadence:
         """Return the seconds a sample stands for, and whether samples are missing before it."""
         passed = 0.0 if self._last is None else max(0.0, time - self._last)
         self._last = time
-        limit = _HOLE * max(self.usual, self._before) if self.usual else self._first
-        late = passed > max(limit, _HOLE)
-        seconds = self.usual if passed > max(limit, _UNSEEN) else passed
+        limit = max(HOLE * max(self.usual, self._before) if self.usual else self._first, self._least)
+        late = passed > limit
+        seconds = self.usual if passed > max(limit, self._unseen) else passed
         self._before = passed
         if passed:
             self._intervals.append(passed)

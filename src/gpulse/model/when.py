@@ -33,14 +33,45 @@ def stretch(
     first = (
         parse_when(start, now) if start is not None else last - (default if since is None else parse_duration(since))
     )
-    timed = start is not None and end is not None and _clock(start.strip().lower()) is not None
-    if timed and last < first < last + _DAY:
-        first -= _DAY  # from 23:00 to 01:00: the night before
+    if start is not None and end is not None:
+        first, last = _in_order(start, first, end, last, now)
     if first >= last:
         raise UsageError(
             "this stretch of time ends before it begins;", "check both times.", option="check --from and --to."
         )
     return first, last
+
+
+def _in_order(start: str, first: float, end: str, last: float, now: float) -> tuple[float, float]:
+    """Return two times of which one may be a time of day, whose day follows from the other."""
+    clock = _clock(end.strip().lower())
+    if _clock(start.strip().lower()) is not None:
+        return (first - _DAY if last < first < last + _DAY else first), last  # from 23:00 to 01:00: the night before
+    if clock is None:
+        return first, last
+    return first, min(_next(clock, first), max(now, first))  # from yesterday 22:00 to 06:00: the first one after that
+
+
+def _next(clock: Sequence[int], after: float) -> float:
+    """Return the first moment after another at which this machine's clock shows a time of day."""
+    day = time.localtime(after)[:3]
+    found = _by_the_clock((*day, *clock), latest=True)
+    noon = time.mktime((*day[:2], day[2] + 1, 12, 0, 0, 0, 0, -1))
+    return found if found > after else _by_the_clock((*time.localtime(noon)[:3], *clock), latest=True)
+
+
+def moment_in(text: str, first: float, after: float | None = None) -> float:
+    """Read a time in a recording that begins at `first`: a duration from there (10m), or a time.
+
+    A time of day is the first one from `after` on, by default from the beginning. Raises UsageError for a text that is no time.
+    """
+    if not _EPOCH.match(text.strip()):
+        try:
+            return first + parse_duration(text)
+        except UsageError:
+            pass
+    clock = _clock(text.strip().lower())
+    return parse_when(text, time.time()) if clock is None else _next(clock, (after or first) - 0.001)
 
 
 def parse_when(text: str, now: float, latest: bool = False) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpulse.errors import UsageError
-from gpulse.model.when import calendar, parse_when, stretch
+from gpulse.model.when import calendar, moment_in, parse_when, stretch
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +71,40 @@ def test_a_day_ends_at_its_end() -> None:
 def test_a_night_begins_the_day_before() -> None:
     first, last = stretch(None, "10:00", "06:00", NOW)
     assert (shown(first), shown(last)) == ("2026-11-15 10:00:00", "2026-11-16 06:00:00")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "last"),
+    [
+        ("yesterday 22:00", "06:00", "2026-11-15 22:00:00", "2026-11-16 06:00:00"),
+        ("2026-11-10 22:00", "6am", "2026-11-10 22:00:00", "2026-11-11 06:00:00"),
+        ("2026-11-10 02:00", "06:00", "2026-11-10 02:00:00", "2026-11-10 06:00:00"),
+        ("monday 22:00", "noon", "2026-11-09 22:00:00", "2026-11-10 12:00:00"),
+        ("yesterday", "midnight", "2026-11-15 00:00:00", "2026-11-16 00:00:00"),
+        ("2h ago", "23:00", "2026-11-16 09:00:00", "2026-11-16 11:00:00"),  # no later than now
+        ("2026-10-24 22:00", "02:30", "2026-10-24 22:00:00", "2026-10-25 02:30:00"),  # summer time ends in that night
+    ],
+)
+def test_an_end_without_a_date_is_the_first_one_after_the_start(start: str, end: str, first: str, last: str) -> None:
+    assert tuple(map(shown, stretch(None, start, end, NOW))) == (first, last)
+
+
+def test_the_same_while_that_end_is_still_to_come() -> None:
+    night = NOW - 8 * 3600  # 03:00
+    first, last = stretch(None, "yesterday 22:00", "06:00", night)
+    assert (shown(first), last) == ("2026-11-15 22:00:00", night)
+
+
+def test_times_in_a_recording_are_read_from_its_beginning() -> None:
+    first = parse_when("2026-11-03 21:30", NOW)
+    assert moment_in("10m", first) == first + 600
+    assert shown(moment_in("22:00", first)) == "2026-11-03 22:00:00"
+    assert shown(moment_in("06:00", first, moment_in("22:00", first))) == "2026-11-04 06:00:00"
+    assert shown(moment_in("21:30", first)) == "2026-11-03 21:30:00"
+    assert moment_in("1700000000", first) == 1_700_000_000.0
+    assert shown(moment_in("2026-11-04 03:00", first)) == "2026-11-04 03:00:00"
+    with pytest.raises(UsageError, match="'soon' is not a time"):
+        moment_in("soon", first)
 
 
 @pytest.mark.parametrize(

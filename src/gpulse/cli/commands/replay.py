@@ -42,7 +42,7 @@ def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
     from ...sources.replay import ReplaySource
 
     source = ReplaySource(arguments.file)
-    source.start = arguments.start if arguments.start is not None else source.start
+    source.start = source.start if arguments.start is None else _start(arguments.start, arguments.file)
     if arguments.speed is not None:
         source.speed = None if arguments.speed == _EVERY_SAMPLE else arguments.speed
     sampler = Sampler(source, wanted).open()
@@ -51,6 +51,21 @@ def _open(arguments: Arguments, wanted: Wanted) -> Sampler:
     if arguments.gpu:
         sampler.choose(arguments.gpu)
     return sampler
+
+
+def _start(text: str, path: str) -> float:
+    """Return how many seconds into a recording a duration or a time is."""
+    from ...model.when import moment_in
+    from ...surfaces.report.recorded_samples import recorded
+
+    try:
+        return parse_duration(text)
+    except UsageError:
+        if path == "-":
+            raise
+    sample = next(recorded(path, []), None)
+    first = 0.0 if sample is None else sample.snapshot.time
+    return max(0.0, moment_in(text, first) - first)
 
 
 def _glances(arguments: Arguments) -> None:
@@ -94,7 +109,8 @@ VERB = Verb(
         Option("file", value="FILE", complete="files", help="Recording to play (.ndjson or .ndjson.gz)"),
         Option("--speed", value="SPEED", parse=_speed, complete=("0.5", "2", "4", "16", "max"), open=True,
                help="Playback speed as a factor; `max` plays every sample as fast as possible (default: 1)"),
-        Option("--start", value="TIME", parse=parse_duration, help="Start TIME into the recording, for example 90s, 5m or 1h"),
+        Option("--start", value="TIME",
+               help="Where to start: a time into the recording (90s, 5m), a time of day (the first 03:00 in it) or a date with a time"),
         Option("--loop", help="Start over at the end"),
         Option("--top", help="Play on the live screen (default on a terminal)"),
         Option("--status", help="Print one status view per sample (default when not on a terminal)"),

@@ -8,11 +8,12 @@ import sqlite3
 from ...model.catalog import slice_share
 from ...model.condition import LASTING
 from ...model.event import Event
-from ...model.snapshot import Cadence, Growth
+from ...model.snapshot import Growth
 from .answers import UNATTRIBUTED, UNATTRIBUTED_PID
 from .blocks import DAMAGED
 from .columns import sound
 from .database import SPAN, insertion, is_sound, sum_of
+from .recorded import history_cadence
 from .slots import parts_of
 
 TYPE_CHECKING = False
@@ -121,7 +122,7 @@ class Accounts:
         self._live: dict[tuple[str, float], Account] = {}
         self._last = connection.execute("SELECT ifnull(max(id), 0) FROM main.process").fetchone()[0]
         self._seen: float | None = None
-        self._cadence = Cadence(first=60.0)
+        self._cadence = history_cadence()
         self._splits: dict[str, EnergySplit] = {}
         self._unlisted: dict[str, float] = {}  # seconds since the list of a GPU's processes was last read
         self._nobody: dict[str, Account] = {}
@@ -129,7 +130,8 @@ class Accounts:
     def add(self, snapshot: Snapshot) -> None:
         """Count one sample."""
         time = snapshot.time
-        elapsed, _ = self._cadence.next(time)
+        elapsed, late = self._cadence.next(time)
+        elapsed *= not late  # a gap belongs to nobody
         live: dict[tuple[str, float], Account] = {}
         hidden: set[str] = set()
         for uuid, gpu, parent in parts_of(snapshot):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from ...model import catalog
 from ...model.catalog import slice_share
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
+    from .recorded import RecordedTime
+
 UNATTRIBUTED = "unattributed"  # the owner of energy that no process used
 UNATTRIBUTED_PID = -1
 TEXTS = ("user", "name", "command", "job", "container", "pod", "project", "job_name")
@@ -24,8 +25,8 @@ class HistorySeries(Value):
     """One metric of one GPU, or of the host with uuid "": least, mean and most at each of `times`, NaN if there is none.
 
     `times` are seconds since 1970 at which each stretch begins, rising, not always evenly; `seconds` is how much time with
-    values each holds, the weight of its mean. `gaps` are the stretches without records, by the recorder's own interval: the last
-    moment before and the first one after each. Series of one call share `times` and `gaps`.
+    values each holds, the weight of its mean. `gaps` are the times without records, by the recorder's own interval. Series of one
+    call share `times` and `gaps`.
     """
 
     uuid: str
@@ -102,17 +103,11 @@ class ProcessUse(Value):
         """Return whose usage it is, by one of OWNERS but the process."""
         return self.uuid if by == "gpu" else UNATTRIBUTED if self.pid == UNATTRIBUTED_PID else self.text.get(by)
 
-    def share(self, start: float, end: float) -> float:
-        """Return which part of it lies between two times."""
-        if self.last <= self.first:
-            return float(start <= self.last < end)
-        return max(0.0, min(self.last, end) - max(self.first, start)) / (self.last - self.first)
-
-    def within(self, start: float, end: float) -> ProcessUse:
-        """Return the part of it between two times, between which it was seen."""
+    def within(self, start: float, end: float, recorded: RecordedTime) -> ProcessUse:
+        """Return the part of it between two times, between which it was seen; use is spread evenly over recorded time."""
         if start <= self.first and self.last <= end:
             return self  # as most are: copying 100,000 rows took 2 s on a busy machine
-        part = self.part(self.share(start, end) if self.last > self.first else 1.0)
+        part = self.part(recorded.share(self.first, self.last, start, end) if self.last > self.first else 1.0)
         part.first, part.last = max(self.first, start), min(self.last, end)
         return part
 
@@ -215,33 +210,18 @@ class ProcessNames:
 
 
 class _Intervals:
-    """Equal intervals, each with the time of which there are records and all usage has been counted.
+    """Equal intervals, each with the recorded time of which all usage has been counted."""
 
-    `stretches` are those of which there are records, in order and apart.
-    """
-
-    def __init__(
-        self, start: float, end: float, points: int, stretches: Sequence[tuple[float, float]], counted: float
-    ) -> None:
+    def __init__(self, start: float, end: float, points: int, recorded: RecordedTime, counted: float) -> None:
         self.start, self.points = start, points
         self.width = (end - start) / points
-        self._stretches = stretches
-        self._starts = [begin for begin, _ in stretches]
-        self._before = [0.0, *accumulate(until - begin for begin, until in stretches)]
+        self._recorded = recorded
         self._counted = counted
         edges = [start + at * self.width for at in range(points + 1)]
         self._known = [self._within(*edge) for edge in pairwise(edges)]
 
     def _within(self, start: float, end: float) -> float:
-        return self._recorded(start, max(start, min(end, self._counted)))
-
-    def _recorded(self, start: float, end: float) -> float:
-        """Return how many of the seconds between two times have records."""
-        return max(0.0, self._until(end) - self._until(start))
-
-    def _until(self, time: float) -> float:
-        at = bisect_right(self._starts, time) - 1
-        return 0.0 if at < 0 else self._before[at] + min(time, self._stretches[at][1]) - self._starts[at]
+        return self._recorded.seconds(start, max(start, min(end, self._counted)))
 
     def nothing(self) -> list[float | None]:
         """Return zeros, None for intervals without records."""
@@ -249,7 +229,7 @@ class _Intervals:
 
     def shares(self, row: ProcessUse) -> list[tuple[int, float]]:
         """Return the intervals in which a process was there, each with the part of its usage for every second that is known."""
-        lasted = self._recorded(row.first, row.last) or row.last - row.first
+        lasted = self._recorded.seconds(row.first, row.last) or row.last - row.first
         first = max(0, int((row.first - self.start) / self.width))
         last = min(self.points - 1, int((row.last - self.start) / self.width))
         found = []
@@ -269,22 +249,22 @@ def usage_times(
     points: int,
     uuids: Collection[str] | None,
     instances: Mapping[str, float],
-    stretches: Sequence[tuple[float, float]],
+    recorded: RecordedTime,
     newest: float,
 ) -> list[UsageTimes]:
     """Return the owners of rows of the database, those who held the most first; a MIG instance counts by its part of a GPU.
 
-    `stretches` are the times of which there are records, `newest` is when the history was last written.
+    `newest` is when the history was last written.
     """
     found: dict[str | None, UsageTimes] = {}
     names = ProcessNames()
     uses = [use_of(row) for row in rows]
     for use in uses:
-        # the first sample of an hour stands for the time since the one before it, too
-        use.first = max(use.first - _LONGEST, min(use.first, use.last - use.seconds))
+        # the first sample of an hour represents the time since the one before it, too
+        use.first -= min(_LONGEST, max(0.0, use.seconds - recorded.seconds(use.first, use.last)))
         use.held = 0.0 if use.pid == UNATTRIBUTED_PID else use.held
     just_counted = any(use.held and use.last > newest - 0.001 for use in uses)
-    intervals = _Intervals(start, end, points, stretches, newest if just_counted else newest - _UNCOUNTED)
+    intervals = _Intervals(start, end, points, recorded, newest if just_counted else newest - _UNCOUNTED)
     for use in uses:
         nobody = use.pid == UNATTRIBUTED_PID
         if (uuids is not None and use.uuid not in uuids) or (nobody and use.energy is None):
@@ -296,7 +276,7 @@ def usage_times(
         if by == "process" and not nobody:
             times.pid, times.text = use.pid, use.text
         part = instances.get(use.uuid, 1.0)
-        times.held_seconds += use.held * part * use.share(start, end)
+        times.held_seconds += use.held * part * recorded.share(use.first, use.last, start, end)
         for at, share in intervals.shares(use):
             _add(times.held, at, use.held * part * share)
             if use.energy is not None:

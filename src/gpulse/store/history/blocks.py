@@ -8,12 +8,12 @@ from operator import mul
 from zlib import crc32
 
 from ...model.event import Event
-from ...model.snapshot import Cadence
 from ...value import Value, fresh
 from ..place import DamagedBlock
 from .answers import labels_of, uuids_of
 from .columns import NAN, Column, pack, unpack
 from .database import insertion, is_sound, pack_parts, unpack_parts
+from .recorded import estimated, history_cadence, pack_stretches, stretches_of, union, unpack_stretches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from .columns import Floats
+    from .recorded import Stretch
 
 _TIMES, _SECONDS = 0, 2  # the slots of a block's own part
 _MILLISECONDS = 6  # their coding
@@ -29,17 +30,23 @@ _LEAST = 0.001  # seconds that a row stands for at least, so that each has a wei
 
 
 class Rows(Value):
-    """Values over time: `times` when each row begins, `seconds` for how long it stands, `parts` columns by GPU and slot."""
+    """Values over time: `times` when each row begins, `seconds` how much time it represents, `parts` columns by GPU and slot.
+
+    `recorded` are the stretches of the samples that the rows come from.
+    """
 
     times: Floats
     seconds: Floats
     parts: dict[int, dict[int, Column]]
+    recorded: list[Stretch] = fresh(factory=list)
 
 
 def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Rows, covered: float) -> None:
     """Add a block; the caller commits."""
     own = {_TIMES: rows.times, _SECONDS: rows.seconds}
-    times = pack({slot: Column.of_ticks(_MILLISECONDS, values) for slot, values in own.items()})
+    times = pack({slot: Column.of_ticks(_MILLISECONDS, values) for slot, values in own.items()}) + pack_stretches(
+        rows.recorded
+    )
     block, part = (
         connection.execute(f"SELECT ifnull(max(id), 0) + 1 FROM main.{table} WHERE id < 1 << 60").fetchone()[0]
         for table in ("block", "part")
@@ -101,7 +108,15 @@ def read_block(
             parts[gpu] = unpack(data, block.count, None if slots is None else slots[gpu])
         except DamagedBlock:
             block.damaged.append(gpu)
-    return Rows(own[_TIMES].mean, own[_SECONDS].mean, parts)
+    times, seconds = own[_TIMES].mean, own[_SECONDS].mean
+    return Rows(times, seconds, parts, recorded_in(block, times, seconds))
+
+
+def recorded_in(block: BlockRow, times: Sequence[float], seconds: Sequence[float]) -> list[Stretch]:
+    """Return the stretches that a block names; of one that names none, those that its rows tell."""
+    if (found := unpack_stretches(block.times)) is not None:
+        return found
+    return estimated(times, seconds, block.tier) if block.tier else stretches_of(times)
 
 
 def _data_of(
@@ -118,8 +133,8 @@ def _data_of(
 
 
 def weigh(times: Sequence[float], before: Sequence[float] = ()) -> list[float]:
-    """Return the seconds that each tick stands for: those since the tick before it; `before` are the times of earlier ticks."""
-    cadence = Cadence()
+    """Return the seconds that each tick represents: those since the tick before it; `before` are the times of earlier ticks."""
+    cadence = history_cadence()
     for time in before:
         cadence.next(time)
     return [max(_LEAST, cadence.next(time)[0]) for time in times]
@@ -135,7 +150,8 @@ def joined(pieces: Sequence[Rows]) -> Rows:
             slots.setdefault(gpu, {}).update(dict.fromkeys(columns))
     parts = {gpu: {slot: _joined(pieces, gpu, slot) for slot in some} for gpu, some in slots.items()}
     times = [time for piece in pieces for time in piece.times]
-    return Rows(times, [seconds for piece in pieces for seconds in piece.seconds], parts)
+    recorded = union(stretch for piece in pieces for stretch in piece.recorded)
+    return Rows(times, [seconds for piece in pieces for seconds in piece.seconds], parts, recorded)
 
 
 def _joined(pieces: Sequence[Rows], gpu: int, slot: int) -> Column:
@@ -223,7 +239,8 @@ def rolled_up(rows: Rows, seconds: float) -> Rows:
         gpu: {slot: gathered(column, bounds, uneven) for slot, column in columns.items()}
         for gpu, columns in rows.parts.items()
     }
-    return Rows([time for time, _, _ in bounds], [sum(rows.seconds[first:end]) for _, first, end in bounds], parts)
+    lasted = [sum(rows.seconds[first:end]) for _, first, end in bounds]
+    return Rows([time for time, _, _ in bounds], lasted, parts, rows.recorded)
 
 
 def ticks_to_rows(
@@ -232,10 +249,11 @@ def ticks_to_rows(
     owners: dict[int, tuple[int, int]],
     wanted: Collection[int] | None = None,
     before: Sequence[float] = (),
+    starts: Collection[float] = (),
 ) -> Rows:
     """Return ticks (time, layout, data) as rows; `owners` gives each slot's GPU and coding, `wanted` leaves others out.
 
-    `before` are the times of the ticks before them.
+    `before` are the times of the ticks before them, `starts` those at which a recorder began.
     """
     pieces: list[Rows] = []
     first = 0
@@ -245,7 +263,7 @@ def ticks_to_rows(
             pieces.append(_alike(ticks[first:at], layouts[ticks[first][1]], owners, wanted))
             first = at
     rows = joined(pieces)
-    return Rows(rows.times, weigh(rows.times, before), rows.parts)
+    return Rows(rows.times, weigh(rows.times, before), rows.parts, stretches_of(rows.times, before, starts))
 
 
 def _alike(

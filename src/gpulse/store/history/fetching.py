@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import pairwise
+from math import inf
 
-from ...model.snapshot import Cadence
 from ...value import Value, fresh
 from .blocks import (
     Damage,
@@ -16,11 +16,13 @@ from .blocks import (
     gathered,
     joined,
     read_block,
+    recorded_in,
     seconds_there,
     ticks_to_rows,
 )
 from .columns import NAN, Column
-from .sealing import TIERS, WINDOW, layouts_of, owners_of, times_before
+from .recorded import RecordedTime, Stretch, stretches_of, union, unpack_stretches
+from .sealing import TIERS, WINDOW, layouts_of, owners_of, recorder_starts, times_before
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +33,11 @@ if TYPE_CHECKING:
     Slots: TypeAlias = "dict[int, frozenset[int]] | None"
 
 
-_FIRST_HOLE = 60.0  # seconds between two ticks that count as a hole while the recorder's interval is unknown
-_TOUCHING = 0.002  # seconds; times are kept in milliseconds
+_MARGIN = 3600.0  # seconds around a time in which neighboring samples are looked for
 
 
 class Fetched(Value):
-    """Rows in the order of time; `spacing` is how many seconds each stands for at least, 0 for a tick.
+    """Rows in the order of time; `spacing` is how many seconds each represents at least, 0 for a tick.
 
     `before` are the times of the last ticks before the first row: they tell the recorder's interval where few rows are fetched.
     """
@@ -44,40 +45,6 @@ class Fetched(Value):
     rows: Rows
     spacing: list[int]
     before: list[float] = fresh(factory=list)
-
-    def late(self) -> list[bool]:
-        """Return for each row whether samples are missing between the row before and this one."""
-        cadence = Cadence(_FIRST_HOLE)
-        for time in self.before:
-            cadence.next(time)
-        found, last = [], None
-        for time, spacing in zip(self.rows.times, self.spacing, strict=True):
-            usual = cadence.usual
-            _, missing = cadence.next(time)
-            if last is not None and (spacing or last[1]):
-                missing = time - last[0] > 1.9 * max(spacing, last[1], usual)
-            found.append(last is not None and missing)
-            last = (time, spacing)
-        return found
-
-    def stretches(self, starts: Sequence[float] = ()) -> list[tuple[float, float]]:
-        """Return the stretches of time that samples stand for, in order; a recorder was started at each of `starts`.
-
-        A late sample stands for the time since the one before, as it does where usage is counted (see Cadence).
-        """
-        found: list[tuple[float, float]] = []
-        last = 0.0
-        rows = zip(self.rows.times, self.rows.seconds, self.spacing, self.late(), strict=True)
-        for time, seconds, spacing, late in rows:
-            resumed = not found or bisect_right(starts, last) != bisect_right(starts, time)
-            there = min(seconds, spacing)  # recording may have begun or ended inside a row
-            if not resumed and (not late or time + spacing - seconds <= found[-1][1] + _TOUCHING):
-                found[-1] = (found[-1][0], max(found[-1][1], time + there))
-            else:
-                start = time + spacing - there
-                found.append((max(start, found[-1][1]) if found else start, time + spacing))
-            last = time
-        return found
 
 
 def fetch(
@@ -102,6 +69,11 @@ def fetch(
     if not pieces:
         return None
     fetched = _in_order(pieces)
+    if any(fetched.spacing):
+        found = _recorded_rows(fetched, recorded_between(connection, start, end), start, end)
+        if found is None:
+            return None
+        fetched = found
     fetched.before = _ticks_before(connection, fetched.rows.times[0])
     return fetched
 
@@ -114,21 +86,73 @@ def _rows_of(
     covered: set[float],
     damages: list[Damage],
 ) -> list[tuple[Rows, int]]:
-    """Return the rows of one tier in stretches that are not covered yet, and add those stretches to `covered`."""
+    """Return the rows of one tier in windows that are not covered yet, and add its windows to `covered`.
+
+    A window of which the tier has rows is covered also where these lie outside the span: nothing else was recorded in it.
+    """
     start, end = span
-    earliest = start - tier + 0.001 if tier else start  # a row reaches into the stretch from before
+    earliest = start - tier + 0.001 if tier else start  # a row reaches into the span from before
     pieces: list[tuple[Rows, int]] = []
     fresh: set[float] = set()
-    for block in blocks_where(connection, "tier = ? AND stop >= ? AND start < ?", (tier, earliest, end)):
+    for block in blocks_where(connection, "tier = ? AND stop >= ? AND start < ?", (tier, *_windows(start, end))):
         rows = read_block(connection, block, {})
         times = [] if rows is None else rows.times
         kept = [at for at, time in enumerate(times) if earliest <= time < end and time // WINDOW not in covered]
         if kept and (rows := read_block(connection, block, slots)) is not None:
             pieces.append((_chosen(rows, kept), tier))
-            fresh.update([times[at] // WINDOW for at in kept])
+        fresh.update([time // WINDOW for time in times])
         damages += damage_of(block)
     covered |= fresh
     return pieces
+
+
+def _windows(start: float, end: float) -> tuple[float, float]:
+    """Return a span that begins and ends with a window."""
+    return start // WINDOW * WINDOW, -(-end // WINDOW) * WINDOW
+
+
+def recorded_between(connection: sqlite3.Connection, start: float, end: float) -> RecordedTime:
+    """Return what was recorded between two times and in the hour before and after them, whichever tiers are left.
+
+    Blocks of an earlier version, which do not name their stretches, count where no finer tier has the same window.
+    """
+    first, last = _windows(start - _MARGIN, end + _MARGIN)
+    found: list[Stretch] = []
+    covered: set[float] = set()
+    for tier in TIERS:
+        fresh: set[float] = set()
+        for block in blocks_where(connection, "tier = ? AND stop >= ? AND start < ?", (tier.seconds, first, last)):
+            if (named := unpack_stretches(block.times)) is not None:
+                found += named
+            elif (rows := read_block(connection, block, {})) is not None:
+                kept = [at for at, time in enumerate(rows.times) if time // WINDOW not in covered]
+                fresh.update([rows.times[at] // WINDOW for at in kept])
+                found += recorded_in(block, [rows.times[at] for at in kept], [rows.seconds[at] for at in kept])
+        covered |= fresh
+    ticks = connection.execute("SELECT time FROM tick WHERE time >= ? AND time < ? ORDER BY id", (first, last))
+    if times := [time for (time,) in ticks]:
+        found += stretches_of(times, _ticks_before(connection, times[0]), recorder_starts(connection, min(times)))
+    near = union(one for one in found if one.stop >= first and one.start < last)
+    newest = connection.execute("SELECT time FROM tick ORDER BY id DESC LIMIT 1").fetchone()
+    later = (
+        [Stretch(newest[0], newest[0], 0.0)] if newest and newest[0] >= last else []
+    )  # what is missing before it is a gap
+    return RecordedTime([*near, *later])
+
+
+def _recorded_rows(fetched: Fetched, recorded: RecordedTime, start: float, end: float) -> Fetched | None:
+    """Return rows with something recorded between two times, each beginning with its first recorded moment; None without any."""
+    times: list[float] = []
+    kept: list[int] = []
+    for at, (time, spacing) in enumerate(zip(fetched.rows.times, fetched.spacing, strict=True)):
+        whole = recorded.part_of(time, time + spacing) if spacing else (time, time)
+        if whole is not None and (not spacing or recorded.part_of(max(start, time), min(end, time + spacing))):
+            times.append(whole[0])
+            kept.append(at)
+    if not kept:
+        return None
+    rows = _chosen(fetched.rows, kept)
+    return Fetched(Rows(times, rows.seconds, rows.parts, rows.recorded), [fetched.spacing[at] for at in kept])
 
 
 def _ticks_before(connection: sqlite3.Connection, until: float) -> list[float]:
@@ -164,7 +188,7 @@ def _chosen(rows: Rows, kept: list[int]) -> Rows:
         return Column(column.coding, pick(column.mean), pick(column.low), pick(column.high), column.gaps, shares)
 
     parts = {gpu: {slot: part(column) for slot, column in columns.items()} for gpu, columns in rows.parts.items()}
-    return Rows(pick(rows.times), pick(rows.seconds), parts)
+    return Rows(pick(rows.times), pick(rows.seconds), parts, rows.recorded)
 
 
 def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
@@ -180,33 +204,34 @@ def _in_order(pieces: list[tuple[Rows, int]]) -> Fetched:
 
 
 class TimeGrid:
-    """The moments a chart gets: one for each stretch that has rows, and one without values where rows are missing.
+    """The moments a chart gets: one for each interval that has rows, and one without values in each longer gap between them.
 
-    `gaps` are the stretches without records: the last moment before and the first one after each.
+    `gaps` are the times without records.
     """
 
     __slots__ = ("_bounds", "_holes", "_lasting", "_seconds", "_uneven", "gaps", "times")
 
-    def __init__(self, fetched: Fetched, start: float, width: float, points: int) -> None:
+    def __init__(
+        self, fetched: Fetched, gaps: Sequence[tuple[float, float]], start: float, width: float, points: int
+    ) -> None:
         rows = fetched.rows
         moments = [max(start, time) for time in rows.times]
-        if len(moments) <= points:
-            self._bounds = [(time, at, at + 1) for at, time in enumerate(moments)]
-        else:
-            self._bounds = bounds_of(moments, width, start)
+        few = len(moments) <= points
+        self._bounds = (
+            [(time, at, at + 1) for at, time in enumerate(moments)] if few else bounds_of(moments, width, start)
+        )
         self._uneven = None if min(rows.seconds) == max(rows.seconds) else rows.seconds
-        self._holes: list[int] = []  # before which stretch one without values is put in
-        self.times = [self._bounds[0][0]]
-        late = fetched.late()
+        self._holes: list[int] = []  # before which interval one without values is put in
+        self.times = [_outside(gaps, self._bounds[0][0], moments[0])]
+        self.gaps = gaps
         usual = _usual([*fetched.before, *moments[:16]])
-        self.gaps = [(moments[at - 1], moments[at]) for at in range(1, len(moments)) if late[at]]
         for at in range(1, len(self._bounds)):
             (before, _, end), (time, first, _) = self._bounds[at - 1], self._bounds[at]
-            step = width if len(moments) > points else max(fetched.spacing[end - 1], usual)
-            if late[first] and time - before > 1.5 * step:
+            step = max(fetched.spacing[end - 1], usual) if few else width
+            if (hole := _hole_between(gaps, before, time, step)) is not None:
                 self._holes.append(at)
-                self.times.append(before + step)
-            self.times.append(time)
+                self.times.append(hole)
+            self.times.append(_outside(gaps, time, moments[first]))
         self._lasting = rows.seconds
         self._seconds = self._with_holes([sum(rows.seconds[first:end]) for _, first, end in self._bounds], 0.0)
 
@@ -233,6 +258,22 @@ class TimeGrid:
         for at in reversed(self._holes):
             values.insert(at, filler)
         return values
+
+
+def _hole_between(gaps: Sequence[tuple[float, float]], before: float, time: float, step: float) -> float | None:
+    """Return when values end between two moments `step` seconds apart or more; None if no gap of half a step lies between them."""
+    for first, last in gaps[max(0, bisect_right(gaps, (before, before)) - 1) :]:
+        if first >= time:
+            break
+        if first >= before and last - first > 0.5 * step:
+            return first if first > before else before + min(step, (time - before) / 2)
+    return None
+
+
+def _outside(gaps: Sequence[tuple[float, float]], time: float, moment: float) -> float:
+    """Return a time, or the moment of its first row if the time lies in a gap."""
+    at = bisect_right(gaps, (time, inf)) - 1
+    return moment if at >= 0 and time < gaps[at][1] else time
 
 
 def _usual(times: Sequence[float]) -> float:

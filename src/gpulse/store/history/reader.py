@@ -27,21 +27,23 @@ from .answers import (
 from .blocks import DAMAGED, damaged_rows, damaged_uses, events_of, merged, without_repeats
 from .columns import SERVING
 from .database import BROKEN, SPAN, is_damage, open_to_read
-from .fetching import TimeGrid, fetch
+from .fetching import TimeGrid, fetch, recorded_between
 from .slots import HOST, STRETCH, rebuilt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import Any, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from typing_extensions import Self
 
     from ...model.event import Event
     from ...model.snapshot import Snapshot
     from .blocks import Damage
-    from .fetching import Fetched
+    from .columns import Column
+    from .recorded import RecordedTime
 
+    Parts: TypeAlias = "dict[int, dict[int, Column]]"
     Answer = TypeVar("Answer")
 
 _USES = """
@@ -50,7 +52,6 @@ memory_most, memory_seconds, busy_seconds, energy FROM usage JOIN process ON pro
 JOIN gpu ON gpu.id = process.gpu LEFT JOIN label ON label.id = process.id
 WHERE last >= ? AND first < ? ORDER BY process.id, first
 """
-_FIRST = -8  # the column `first`, from the end
 
 
 class HistoryReader:
@@ -98,7 +99,9 @@ class HistoryReader:
             return []
         width = (end - start) / points
 
-        def found(connection: sqlite3.Connection) -> tuple[dict[tuple[str, str], tuple[int, int]], Fetched | None]:
+        def found(
+            connection: sqlite3.Connection,
+        ) -> tuple[dict[tuple[str, str], tuple[int, int]], TimeGrid | None, Parts]:
             named = {
                 (uuid, key): (gpu, slot)
                 for uuid, key, gpu, slot in connection.execute(
@@ -110,17 +113,23 @@ class HistoryReader:
             for gpu, slot in named.values():
                 slots.setdefault(gpu, set()).add(slot)
             wanted = {gpu: frozenset(some) for gpu, some in slots.items()}
-            return named, fetch(connection, wanted, start, end, width, self._damages) if wanted else None
+            fetched = fetch(connection, wanted, start, end, width, self._damages) if wanted else None
+            if fetched is None:
+                return named, None, {}
+            gaps = recorded_between(connection, start, end).gaps(start, end)
+            return named, TimeGrid(fetched, gaps, start, width, points), fetched.rows.parts
 
-        named, fetched = self._ask(found)
-        if fetched is None:
+        named, grid, parts = self._ask(found)
+        if grid is None:
             return []
-        grid = TimeGrid(fetched, start, width, points)
-        parts = fetched.rows.parts
         return [
             HistorySeries(uuid, key, grid.times, grid.weights(column), *grid.spread(column), grid.gaps)
             for (uuid, key), column in ((name, parts.get(gpu, {}).get(slot)) for name, (gpu, slot) in named.items())
         ]
+
+    def recorded(self, start: float, end: float) -> RecordedTime:
+        """Return what was recorded between two times, and its gaps, at any age and resolution."""
+        return self._ask(lambda connection: recorded_between(connection, start, end))
 
     def host_series(self, keys: Sequence[str], start: float, end: float, points: int = 600) -> list[HistorySeries]:
         """Return metrics of the machine, as `series` does."""
@@ -148,8 +157,17 @@ class HistoryReader:
 
     def hourly_uses(self, start: float, end: float) -> list[ProcessUse]:
         """Return who used which GPU, hour by hour; under UNATTRIBUTED_PID for how many `seconds` it was watched and `held` by nobody."""
-        rows = self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall())
-        return [use_of(row).within(start, end) for row in rows]
+        return [use for _, use in self._parts(start, end)]
+
+    def _parts(self, start: float, end: float) -> list[tuple[int, ProcessUse]]:
+        """Return the number of each process with its use of one hour, as far as it lies between two times."""
+
+        def found(connection: sqlite3.Connection) -> list[tuple[int, ProcessUse]]:
+            rows = [(row[0], use_of(row)) for row in connection.execute(_USES, (start, end))]
+            recorded = _around(connection, start, end, [use for _, use in rows])
+            return [(number, use.within(start, end, recorded)) for number, use in rows]
+
+        return self._ask(found)
 
     def instances(self, end: float) -> dict[str, float]:
         """Return which part of its GPU each MIG instance is, by UUID."""
@@ -162,12 +180,11 @@ class HistoryReader:
 
     def _uses(self, start: float, end: float) -> list[ProcessUse]:
         found: dict[int, ProcessUse] = {}
-        for row in self._ask(lambda connection: connection.execute(_USES, (start, end)).fetchall()):
-            use = use_of(row).within(start, end)
-            if row[0] in found:
-                found[row[0]].add(use)
+        for number, use in self._parts(start, end):
+            if number in found:
+                found[number].add(use)
             else:
-                found[row[0]] = use
+                found[number] = use
         return list(found.values())
 
     def usage(self, start: float, end: float, by: str = "user", uuids: Collection[str] | None = None) -> list[Usage]:
@@ -204,12 +221,9 @@ class HistoryReader:
 
         def found(connection: sqlite3.Connection) -> list[UsageTimes]:
             rows = connection.execute(_USES, (start, end)).fetchall()
-            first, last = min([start, *(row[_FIRST] for row in rows)]), max([end, *(row[_FIRST + 1] for row in rows)])
-            fetched = fetch(connection, {}, first, last + 0.001, (end - start) / points, self._damages)
-            starts = connection.execute("SELECT time FROM event WHERE kind = 'start' ORDER BY time").fetchall()
-            stretches = [] if fetched is None else fetched.stretches([time for (time,) in starts])
+            recorded = _around(connection, start, end, [use_of(row) for row in rows])
             newest = connection.execute(SPAN).fetchone()[1] or 0.0
-            return usage_times(rows, start, end, by, points, uuids, instances_of(connection, end), stretches, newest)
+            return usage_times(rows, start, end, by, points, uuids, instances_of(connection, end), recorded, newest)
 
         return self._ask(found)
 
@@ -309,6 +323,12 @@ class HistoryReader:
 
 def _is_gpu(uuid: str) -> bool:
     return uuid != HOST and not uuid.startswith(SERVING)
+
+
+def _around(connection: sqlite3.Connection, start: float, end: float, uses: Sequence[ProcessUse]) -> RecordedTime:
+    """Return what was recorded between two times and while these processes were there."""
+    first, last = min([start, *(use.first for use in uses)]), max([end, *(use.last for use in uses)])
+    return recorded_between(connection, first, last)
 
 
 def _recorded(connection: sqlite3.Connection, start: float, end: float, damages: list[Damage], key: str) -> set[int]:

@@ -75,6 +75,12 @@ def times_before(connection: sqlite3.Connection, until: float = float("inf")) ->
     return [time for time in found if time < until][-_REMEMBERED:]
 
 
+def recorder_starts(connection: sqlite3.Connection, since: float) -> frozenset[float]:
+    """Return the times of the first samples of recorders from a moment on."""
+    sql = "SELECT time FROM event WHERE time >= ? AND kind = 'start'"
+    return frozenset(time for (time,) in connection.execute(sql, (since,)))
+
+
 def seal(connection: sqlite3.Connection, damages: list[Damage]) -> set[int]:
     """Seal all ticks but those of the newest ten minutes; return the slots that had a value in the last block, if any.
 
@@ -88,8 +94,9 @@ def seal(connection: sqlite3.Connection, damages: list[Damage]) -> set[int]:
     layouts, owners = layouts_of(connection), owners_of(connection)
     groups = _groups(ticks)
     before = times_before(connection) if len(groups) > 1 else []
+    starts = recorder_starts(connection, min(tick[1] for tick in ticks)) if len(groups) > 1 else frozenset()
     for group in groups[:-1]:
-        rows = ticks_to_rows([tick[1:] for tick in group], layouts, owners, None, before)
+        rows = ticks_to_rows([tick[1:] for tick in group], layouts, owners, None, before, starts)
         before = [*before, *rows.times][-_REMEMBERED:]
         if len(rows.times) < len(group):
             damages.append(Damage(group[0][1], group[-1][1]))

@@ -47,6 +47,7 @@ def to_plain(answer: HistoryAnswer, tariff: Tariff | None = None) -> dict[str, A
         "from": time_text(answer.asked.start),
         "to": time_text(answer.asked.end),
         "times": [time_text(moment) for moment in answer.times],
+        "gaps": [[time_text(first), time_text(last)] for first, last in answer.gaps],
         "gpus": [
             {
                 "index": gpu.index,
@@ -304,7 +305,7 @@ def _means(answer: HistoryAnswer, series: HistorySeries, cells: int) -> list[flo
     for at, (mean, seconds) in enumerate(zip(series.mean, series.seconds, strict=True)):
         if mean != mean:
             continue
-        last = places[at + 1] if at + 1 < len(places) and series.mean[at + 1] == series.mean[at + 1] else places[at] + 1
+        last = places[at + 1] if at + 1 < len(places) else places[at] + 1
         for cell in range(places[at], max(places[at] + 1, last)):
             sums[cell] += mean * (seconds or 1.0)
             weights[cell] += seconds or 1.0

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ...store.history import GpuIdentity, HistoryReader, HistorySeries, Usage, Verification
 
 _LAST_EVENTS = 12
+_MOST_GAPS = 3
 _CLOSE = 90.0  # seconds before its last sample from which on what is told of a process is about its end
 
 
@@ -46,7 +47,7 @@ def overview(answer: HistoryAnswer, tariff: Tariff | None = None, drawn: Sequenc
     lines = [f"{period_text(asked.start, asked.end)}, {duration_text(asked.end - asked.start)}"]
     if not answer.gpus:
         return [*lines, "nothing was recorded in this time"]
-    lines += ["", *drawn, *([""] if drawn else ()), *_figures(answer)]
+    lines += [*_missing(answer), "", *drawn, *([""] if drawn else ()), *_figures(answer)]
     if answer.usage:
         lines += ["", *usage_table(answer.usage, asked.by, tariff)]
     if answer.events:
@@ -54,6 +55,15 @@ def overview(answer: HistoryAnswer, tariff: Tariff | None = None, drawn: Sequenc
         if len(answer.events) > _LAST_EVENTS:
             lines.append(f"{len(answer.events) - _LAST_EVENTS} earlier events: --events shows all")
     return lines
+
+
+def _missing(answer: HistoryAnswer) -> list[str]:
+    """Return a line about the time in which nothing was recorded, if there is any."""
+    if not answer.gaps:
+        return []
+    total = duration_text(sum(last - first for first, last in answer.gaps))
+    named = [period_text(first, last) for first, last in answer.gaps[:_MOST_GAPS]]
+    return [f"not recorded: {total} ({', '.join(named)}{', …' if len(answer.gaps) > _MOST_GAPS else ''})"]
 
 
 def _figures(answer: HistoryAnswer) -> list[str]:
@@ -204,7 +214,7 @@ class HistoryRequest(Value):
 
 
 class HistoryAnswer:
-    """What the history says: GPUs with their series by metric, the machine's CPU, who used what, and events."""
+    """What the history says: GPUs with their series by metric, who used what, events, and `gaps`, in which nothing was recorded."""
 
     def __init__(self, reader: HistoryReader, asked: HistoryRequest) -> None:
         self.asked = asked
@@ -212,6 +222,7 @@ class HistoryAnswer:
         uuids = [gpu.uuid for gpu in self.gpus]
         found = reader.series(asked.metrics, uuids, asked.start, asked.end, asked.points)
         self._series = {(series.uuid, series.key): series for series in found}
+        self.gaps = reader.recorded(asked.start, asked.end).gaps(asked.start, asked.end)
         self.processes = [use for use in reader.processes(asked.start, asked.end) if use.uuid in uuids]
         self.newest = (reader.span() or (0.0, 0.0))[1]
         self.usage: list[Usage] = reader.usage(asked.start, asked.end, asked.by, uuids)

@@ -21,7 +21,7 @@ from .run import INSTANCE_CURVES, Run, Uses, instance_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from ...analysis.summary import Summary
@@ -89,10 +89,12 @@ class _Account:
         if self.first is None and sample.progress is not None and sample.progress[""].seconds < _STARTING:
             seconds = self._lead = sample.progress[""].seconds
         unseen = 0.0
-        if late and self.last is not None:
-            unseen = snapshot.time - self.last.time - seconds
+        if self.last is not None:
+            seconds, gaps = _recorded(self.last.time, sample, seconds, late)
+            unseen = snapshot.time - self.last.time - seconds if gaps else 0.0
+            late = bool(gaps)
+            self._note(Event(first, "gap", until=last) for first, last in gaps)
             self.missing += unseen
-            self._note([Event(self.last.time, "gap", until=snapshot.time)])
         names = self._identities.keys(snapshot.gpus)
         for kept in (self._labels, self._meters):
             rename(kept, self._identities.renamed)
@@ -268,3 +270,14 @@ class _Account:
                 self._meters[uuid] = EnergyMeter()
             for tally, joules in self._meters[uuid].add(gpu, parts, seconds, self._watched, unseen)[0]:
                 tally.add_energy(uuid, joules)
+
+
+def _recorded(
+    before: float, sample: RecordedSample, seconds: float, late: bool
+) -> tuple[float, Sequence[tuple[float, float]]]:
+    """Return the seconds that a sample represents, and the gaps before it: those that a history names, else by the usual interval."""
+    time = sample.snapshot.time
+    if sample.gaps is None:
+        return seconds, [(before, time)] if late else []
+    gaps = [(max(before, first), last) for first, last in sample.gaps if last > before]
+    return max(0.0, time - before - sum(last - first for first, last in gaps)), gaps

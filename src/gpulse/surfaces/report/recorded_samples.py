@@ -13,6 +13,7 @@ from ...model.plausible import drop_implausible
 from ...model.select import choose_gpus
 from ...model.serving import shareable_words
 from ...model.snapshot import Snapshot
+from ...model.when import moment_in
 from ...sinks.base import PROGRESS, Mark, PhaseProgress
 from ...store.recording import read_lines
 from ...value import Value, fresh
@@ -35,7 +36,8 @@ class RecordedSample(Value):
 
     `events` are what happened up to this snapshot, from the history; None where nobody has looked for events yet. `peaks` come
     with one snapshot of a history. `progress` is what each phase went through since the sample before; None where it is not known.
-    `stacks` are what the program executed, as a StackReader takes it.
+    `stacks` are what the program executed, as a StackReader takes it. `gaps` are the times since the sample before in which nothing was
+    recorded, as a history knows them; None where only the interval of the samples tells.
     """
 
     snapshot: Snapshot
@@ -48,6 +50,7 @@ class RecordedSample(Value):
     peaks: Peaks | None = None
     progress: Mapping[str, PhaseProgress] | None = None
     stacks: object = None
+    gaps: Sequence[tuple[float, float]] | None = None
 
 
 def recorded(path: str, damaged: list[int] | None = None) -> Iterator[RecordedSample]:
@@ -68,12 +71,15 @@ def remembered(
     with HistoryReader(path) as reader:
         peaks: Peaks | None = Peaks(reader, start, end)  # before the events: what is damaged is found by reading
         waiting = reader.events(start, end)
+        gaps = reader.recorded(start, end).gaps(start, end)
         for snapshot in reader.snapshots(start, end, _width(end - start)):
             if told is not None:
                 told((snapshot.time - start) / (end - start))
             due = [event for event in waiting if event.time <= snapshot.time]
             del waiting[: len(due)]
-            yield RecordedSample(snapshot, events=due, peaks=peaks)
+            passed = [gap for gap in gaps if gap[1] <= snapshot.time + 0.001]
+            del gaps[: len(passed)]
+            yield RecordedSample(snapshot, events=due, peaks=peaks, gaps=passed)
             peaks = None  # known once, for the whole time
 
 
@@ -100,13 +106,13 @@ class Peaks:
 
 
 def between(samples: Iterable[RecordedSample], start: str | None, end: str | None) -> Iterator[RecordedSample]:
-    """Yield what lies between two times, each a time (2026-11-15T06:00:00Z) or how far into the recording (10m); None is no bound."""
+    """Yield what lies between two times, each a time or how far into the recording (10m), as `moment_in` reads it; None is no bound."""
     low = high = None
     for sample in samples:
         time = sample.snapshot.time
         if low is None or high is None:
             low = float("-inf") if start is None else _bound("--from", start, time)
-            high = float("inf") if end is None else _bound("--to", end, time)
+            high = float("inf") if end is None else _bound("--to", end, time, None if start is None else low)
         if low <= time <= high:
             yield sample
 
@@ -208,19 +214,12 @@ def _is_number(plain: Any) -> bool:
     return isinstance(plain, (int, float)) and not isinstance(plain, bool) and -MOST < plain < MOST
 
 
-def _bound(option: str, text: str, first: float) -> float:
-    from ...model.codec import parse_time
-    from ...units import parse_duration
-
+def _bound(option: str, text: str, first: float, after: float | None = None) -> float:
     try:
-        return first + parse_duration(text)
-    except UsageError:
-        pass
-    try:
-        return parse_time(text)
-    except RecordingError:
-        remedy = "write it as 2026-11-15T06:00:00Z, or as 10m for 10 minutes into the recording."
-        raise UsageError(f"{option}: {text!r} is not a time;", remedy) from None
+        return moment_in(text, first, after)
+    except UsageError as error:
+        remedy = f"{error.remedy.rstrip('.')}, or as 10m for 10 minutes into the recording."
+        raise UsageError(f"{option}: {error.message}", remedy) from None
 
 
 def shortened(plain: Any) -> Any:

@@ -207,7 +207,7 @@ def test_a_strip_shows_when_a_gpu_was_busy_and_who_held_it(path: str) -> None:
     assert lines[0] == "Utilization of each GPU"
     assert lines[1].startswith("GPU 0  ▄▄▄▄▄▄▄▄▄")
     assert "    ▄" in lines[1]  # the hole
-    assert lines[1].endswith("ada\\x0a 8m19s")
+    assert lines[1].endswith("ada\\x0a 8m18s")
     assert set(lines[2][7:]) <= {"▁", " "}  # never busy, and not held
     assert lines[3].split() == [time.strftime("%H:%M", time.localtime(START + at)) for at in (0, 300, 600)]
 
