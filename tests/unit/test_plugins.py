@@ -212,7 +212,8 @@ def test_a_sink_name_that_is_wrong_is_refused_at_once(env: dict[str, str]) -> No
         f"unknown sink 'lgo:x' (did you mean 'log'?); {choices}",
         "the sink 'csv' needs a file; write it as csv:FILE.",
         "the sink 'wandb' takes nothing after its name; write it as wandb.",
-        f"unknown sink 'tensorbord' (did you mean 'tensorboard'?); {choices}",
+        "unknown sink 'tensorbord' (did you mean 'tensorboard'?); write tensorboard:tensorbord or ./tensorbord for a folder of "
+        f"TensorBoard, or {choices}",
     ]
 
 

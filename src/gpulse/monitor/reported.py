@@ -25,7 +25,7 @@ class ReportedNumbers:
         value = plain(given)
         if isinstance(value, (int, float)) and 0 <= value <= most:
             return value
-        sentence = f"{name}={_shown(given)} is not a number from 0 to {most:.6g}; it is ignored (reported once)."
+        sentence = f"{name}={_shown(given)} is not a number from 0 to {most:.3g}; it is ignored (reported once)."
         self._say(self._sentences.setdefault(name, sentence))
         return None
 
