@@ -216,4 +216,4 @@ def test_the_service_works_as_the_user_that_systemd_gives_it(state: Path, tmp_pa
         timeout=60,
         check=False,
     )  # by root
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (told.returncode, told.stderr) == (0, f"gpulse: read from {history}.\n")
