@@ -43,24 +43,28 @@ def _is_link(method: str, headers: Mapping[str, str]) -> bool:
 
 
 def _is_own(origin: str, headers: Mapping[str, str], permit: Callable[[str], bool], secure: bool) -> bool:
-    """Return whether an origin is that of this server, as the client or a proxy names it.
+    """Return whether an origin is that of this server: as the client names it, or as a proxy and `permit` do.
 
-    A proxy may have removed the port from Host; then a browser's word that the origin is the same is enough for a name of this server.
-    Pages cannot set X-Forwarded-Host: browsers would ask this server first, which allows no such request.
+    A proxy may have replaced Host, or removed its port. Then X-Forwarded-Host counts, which other pages cannot send because browsers
+    would ask this server first, and so does the word of a browser that the origin is the same.
     """
     scheme, _, host = origin.lower().partition("://")
-    if scheme not in _PORTS or not host or (secure and scheme != "https"):
+    own = _place(scheme, host) if scheme in _PORTS and not (secure and scheme == "http") else None
+    if own is None:
         return False  # `null`, for example
-    named = [value for key in ("host", "x-forwarded-host") if (value := headers.get(key))]
-    if (own := _place(scheme, host)) is not None and own in [_place(scheme, value.strip().lower()) for value in named]:
+    if own == _place(scheme, headers.get("host", "")):
         return True
-    return headers.get("sec-fetch-site") == "same-origin" and permit(host)
+    told = own == _place(scheme, headers.get("x-forwarded-host", "")) or headers.get("sec-fetch-site") == "same-origin"
+    return told and permit(host)
 
 
-def _place(scheme: str, host: str) -> tuple[str | None, int] | None:
+def _place(scheme: str, host: str) -> tuple[str, int] | None:
     """Return name and port of a host; None if it is not one."""
     try:
-        parts = urlsplit(f"//{host}")
-        return (parts.hostname, parts.port or _PORTS[scheme]) if parts.netloc == host else None
+        parts = urlsplit(f"//{host.strip().lower()}")
+        port = parts.port or _PORTS[scheme]
     except ValueError:
         return None
+    return (
+        (parts.hostname, port) if parts.hostname and parts.netloc == host.strip().lower() and "@" not in host else None
+    )

@@ -189,10 +189,29 @@ def mount_type(path: str, mounts: str = _MOUNTS) -> str:
 
 def state_folder(environ: Mapping[str, str]) -> str:
     """Return the folder for what gpulse keeps for a user: gpulse in $XDG_STATE_HOME or ~/.local/state."""
-    state = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # a relative one is to be ignored, says the XDG specification
-        state = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "gpulse")
+    return os.path.join(_own_folder(environ, "XDG_STATE_HOME", ".local/state"), "gpulse")
+
+
+def _own_folder(environ: Mapping[str, str], variable: str, usual: str) -> str:
+    """Return the folder that a variable names, else the `usual` one in the user's home; never another user's for root.
+
+    `sudo -E` keeps HOME: settings there could name a command for root to run, and a link could let root write anywhere.
+    """
+    stated, home = environ.get(variable, ""), environ.get("HOME") or os.path.expanduser("~")
+    if os.path.isabs(stated) and not _is_anothers(
+        stated
+    ):  # a relative one is to be ignored, says the XDG specification
+        return stated
+    if _is_anothers(home):
+        import pwd
+
+        home = pwd.getpwuid(0).pw_dir
+    return os.path.join(home, usual)
+
+
+def _is_anothers(folder: str) -> bool:
+    """Return whether this is root, and others could change what is in a folder."""
+    return os.geteuid() == 0 and writable_by_others(folder) != ""
 
 
 def _unescaped(point: str) -> str:
@@ -273,11 +292,7 @@ def config_path(environ: Mapping[str, str]) -> str:
     """Return the path of the settings file: $GPULSE_CONFIG, or gpulse/config.toml in $XDG_CONFIG_HOME or ~/.config."""
     if stated := environ.get("GPULSE_CONFIG"):
         return os.path.expanduser(stated)
-    folder = environ.get("XDG_CONFIG_HOME", "")
-    if not os.path.isabs(folder):  # the XDG specification says to ignore a relative one
-        home = environ.get("HOME") or os.path.expanduser("~")
-        folder = os.path.join(home, ".config")
-    return os.path.join(folder, "gpulse", "config.toml")
+    return os.path.join(_own_folder(environ, "XDG_CONFIG_HOME", ".config"), "gpulse", "config.toml")
 
 
 MACHINE = "/etc/gpulse/config.toml"  # the machine's own settings, which only an administrator can write

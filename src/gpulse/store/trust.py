@@ -54,6 +54,16 @@ def weak_point_within(folder: str) -> WeakPoint | None:
     return None
 
 
+def is_open(path: str) -> bool:
+    """Return whether every user may run a program: enter all folders on the way, and read and execute the file."""
+    try:
+        modes = [os.lstat(step).st_mode for step in _steps(os.path.abspath(path))]
+        readable = os.stat(path).st_mode & 0o004
+    except OSError:
+        return False  # it does not exist, or this user may not enter a folder
+    return bool(readable) and all(stat.S_ISLNK(mode) or mode & 0o001 for mode in modes)
+
+
 def _steps(path: str) -> Iterator[str]:
     """Yield every folder and link on the way to a path, and what it leads to; begins with the root."""
     yield "/"

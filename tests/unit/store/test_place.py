@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grp
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 from gpulse.store.history import HistoryWriter
 from gpulse.store.place import (
     HistoryError,
+    config_path,
     default_path,
     existing_path,
     network_type,
     other_path,
     path_to_read,
     prepare,
+    state_folder,
     user_path,
 )
 from tests.unit.store.history.ticks import gpu, tick
@@ -142,3 +145,19 @@ def test_what_only_needs_a_path_does_not_load_the_database() -> None:
     code = "import sys, gpulse.store.alert_file, gpulse.store.runs, gpulse.store.spool; print('sqlite3' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("variable", ["HOME", "XDG"])
+def test_root_uses_nothing_in_the_home_of_another_user(tmp_path: Path, variable: str) -> None:
+    """As after `sudo -E`: a command in the settings there would run as root."""
+    folder = str(tmp_path / "home")
+    os.mkdir(folder)
+    environ = {"HOME": folder} if variable == "HOME" else {"XDG_CONFIG_HOME": folder, "XDG_STATE_HOME": folder}
+    for path in (config_path(environ), state_folder(environ)):
+        assert path.startswith(folder)
+    os.chown(folder, 54_321, -1)
+    for path in (config_path(environ), state_folder(environ)):
+        assert not path.startswith(folder)
+    if variable == "HOME":
+        assert config_path(environ) == os.path.join(pwd.getpwuid(0).pw_dir, ".config/gpulse/config.toml")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from gpulse.store.trust import weak_point, weak_point_within
+from gpulse.store.trust import is_open, weak_point, weak_point_within
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 OTHER = 54_321  # nobody has this number
@@ -67,6 +68,20 @@ def test_what_does_not_exist_must_not_be_made_by_others(file: Path, tmp_path: Pa
     assert weak_point(str(file.parent / "missing/too")) is None
     os.chown(file.parent, OTHER, -1)
     assert found(file.parent / "missing/too") == (str(file.parent), f"belongs to {OTHER}")
+
+
+def test_a_program_is_open_if_all_may_run_it_and_enter_every_folder_on_the_way() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder, program = Path(name), Path(name) / "program"
+        program.write_text("")
+        for path in (folder, program):
+            path.chmod(0o755)
+        assert is_open(str(program))
+        for path, mode in ((program, 0o711), (program, 0o754), (folder, 0o750)):
+            path.chmod(mode)
+            assert not is_open(str(program))
+            path.chmod(0o755)
+        assert not is_open(str(folder / "missing"))
 
 
 def test_links_in_a_circle_end(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 
 from ...errors import GpulseError
 from ...store.place import history_group
-from ...store.trust import weak_point, weak_point_within
+from ...store.trust import is_open, weak_point, weak_point_within
 from .deploy import packaged
 
 TYPE_CHECKING = False
@@ -57,12 +57,16 @@ def unit_text(user: bool, listen: str | None) -> str:
 
 
 def _account() -> str:
-    """Return the lines that say as whom the service runs: as a user of its own, or as root if a group may read its history.
+    """Return the lines that say as whom the service runs: as a user of its own, and of the groups that may open GPUs.
 
-    systemd keeps the files of such a user where only root can enter. The groups are those that may open GPUs.
+    It is root where that is not possible: if only root can run this program, or if a group may read the history, because systemd
+    keeps the files of such a user where only root can enter.
     """
     if (group := history_group()) is not None:
         return f"Group={group}\n"
+    script = _program()[0]
+    if not all(map(is_open, (script, _interpreter(script), sys.executable))):
+        return ""
     groups = [name for name in ("video", "render") if _exists(name)]
     return "DynamicUser=yes\n" + (f"SupplementaryGroups={' '.join(groups)}\n" if groups else "")
 

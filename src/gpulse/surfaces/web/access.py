@@ -167,7 +167,7 @@ class Session(Value):
     def derive(cls, token: str, server: str) -> Session:
         """Return the session of a server, the same as long as its token is.
 
-        Browsers send a cookie to every port of the host. Whoever receives it there learns neither the token nor how to enter a server
+        Browsers send a cookie to every port of the host. A server that receives it there learns neither the token nor a way into a server
         elsewhere that has the same token. The name is different for each server, so that two on one host do not overwrite each other's.
         """
         name = hashlib.sha256(server.encode()).hexdigest()[:12]

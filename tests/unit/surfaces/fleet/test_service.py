@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import grp
 import io
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -84,7 +87,22 @@ def settings(monkeypatch: pytest.MonkeyPatch, path: Path, text: str) -> None:
     monkeypatch.setattr("gpulse.store.config.writable_by_others", lambda path: "")
 
 
-def test_the_service_of_the_machine_has_a_user_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A program in a folder that everybody can enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        python = Path(folder) / "python"
+        for path in (python, python.with_name("gpulse")):
+            path.write_text("#!/bin/sh\n")
+            path.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(python))
+        yield python
+
+
+def test_the_service_of_the_machine_has_a_user_of_its_own(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings(monkeypatch, tmp_path / "machine.toml", "")
     lines = unit_text(False, None).splitlines()
     assert "DynamicUser=yes" in lines
@@ -95,9 +113,21 @@ def test_the_service_of_the_machine_has_a_user_of_its_own(tmp_path: Path, monkey
     assert groups == ([there] if (there := [name for name in ("video", "render") if name in known]) else [])
 
 
-def test_it_runs_as_root_where_a_group_may_read_its_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_as_root_where_a_group_may_read_its_history(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The files of a user that systemd makes up are where only root can enter."""
     settings(monkeypatch, tmp_path / "machine.toml", '[privacy]\nhistory_group = "daemon"\n')
     lines = unit_text(False, None).splitlines()
     assert "Group=daemon" in lines
     assert not [line for line in lines if line.startswith(("DynamicUser=", "SupplementaryGroups="))]
+
+
+@pytest.mark.parametrize("closed", ["python", "gpulse", "."])
+def test_it_runs_as_root_where_only_root_can_run_the_program(
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    settings(monkeypatch, tmp_path / "machine.toml", "")
+    (program.parent / closed).chmod(0o700)
+    lines = unit_text(False, None).splitlines()
+    assert not [line for line in lines if line.startswith(("DynamicUser=", "Group=", "User="))]

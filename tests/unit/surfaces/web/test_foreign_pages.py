@@ -119,6 +119,7 @@ BEHIND: list[Any] = [
         {"host": "localhost:9440", "x_forwarded_host": "gpus.example:8443"}, "https://gpus.example:8443", 422, id="X-Forwarded-Host"
     ),
     pytest.param({"host": "localhost:9440"}, "https://gpus.example", 403, id="Host of the proxy's own"),
+    pytest.param({"host": "localhost:9440", "x_forwarded_host": "evil.example"}, "http://evil.example", 403, id="a rebound name forwarded"),
     pytest.param({"host": "localhost:9440", "sec_fetch_site": "same-origin"}, "https://gpus.example", 422, id="its own, a browser tells"),
     pytest.param({"host": "localhost:9440", "sec_fetch_site": "same-origin"}, "https://evil.example", 403, id="a rebound name"),
     pytest.param({"host": "gpus.example", "x_forwarded_proto": "https"}, "http://gpus.example", 403, id="the same without TLS"),
