@@ -278,7 +278,7 @@ change. The program need not use gpulse (for one with a `Monitor`, `gpulse why` 
 training.md): py-spy reads its stacks up to 200 times per second without pausing it, and each is weighed by what the GPU did at that
 moment. py-spy takes at most 5 % of a core for each process on a GPU in the first minute, and about 1 % later, when it reads for 5 s out
 of 30 s. At most eight processes are read, and two data loader workers of each while it waits for them. `pip install py-spy` installs
-py-spy; `--no-stacks` turns it off.
+py-spy; `--no-stacks` turns it off. A process that does not exist or uses no GPU is reported at once, with exit code 2.
 
 `gpulse stacks PID` prints what the threads of a process execute now, with `--children` also of its ranks and workers: the first thing to
 look at when a job hangs. `--native` adds C and C++ functions, for which the process is paused.

@@ -76,6 +76,10 @@ class ChosenGpus:
         """Choose among the GPUs at these positions; raise UnknownGpu if a name matches none."""
         self._parts = choose_parts(gpus, words, environ)
         self._named = [(at, part, gpus[at].uuid) for at, part in self._parts]
+        # no program can use others besides: all are chosen, or those that Slurm gave to this job
+        self.whole = [word.lower() for word in words] == ["job"] or {(at, "") for at in range(len(gpus))} <= {
+            *self._parts
+        }
 
     @property
     def positions(self) -> Iterable[int]:

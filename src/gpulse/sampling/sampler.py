@@ -279,8 +279,8 @@ class Sampler:
         """Return a single sample with the figures of model servers; waits only if there are some, and at most `most` seconds."""
         if not self._plan.serving:
             return snapshot
-        snapshot = self._servers().added_to(snapshot, self.clock.monotonic(), most)
-        return snapshot if self._chosen is None else snapshot.with_gpus(snapshot.gpus)
+        whole = None if self._chosen is None else self._chosen.whole
+        return self._servers().added_to(snapshot, self.clock.monotonic(), most, whole)
 
     def _servers(self) -> MachineServing:
         if self._serving is None:

@@ -28,6 +28,7 @@ _RATES = {
     "preemptions": "preemption_rate",
 }
 _QUANTILES = (("p50", 0.5), ("p95", 0.95))
+_OF_ALL_GPUS = ("gpu_generation_rate", "tokens_per_joule", "cost_per_million", "memory_other")
 _ESTIMATES = ("memory_weights", "memory_cache")
 
 
@@ -127,8 +128,13 @@ class ServingTracker:
         self._trails: dict[tuple[str, str, str], _Trail] = {}
         self._energy: dict[str, EnergyTrail] = {}
 
-    def readings(self, samples: Sequence[ServerSample], gpus: Sequence[Gpu], now: float) -> tuple[Server, ...]:
-        """Return a reading for each answer; `gpus` are those of the same sample, taken at `now`."""
+    def readings(
+        self, samples: Sequence[ServerSample], gpus: Sequence[Gpu], now: float, whole: bool = True
+    ) -> tuple[Server, ...]:
+        """Return a reading for each answer; `gpus` are those of the same sample, taken at `now`.
+
+        Without `whole`, servers may use others, too: figures over all GPUs of a server are left out unless it says which it uses.
+        """
         if not samples and not self._trails:
             return ()
         if self._read_tariff is not None:
@@ -136,11 +142,11 @@ class ServingTracker:
         for gpu in gpus:
             if gpu.uuid:
                 self._energy.setdefault(gpu.uuid, EnergyTrail()).add(gpu, now)
-        found = tuple(self._reading(sample, gpus, now) for sample in samples)
+        found = tuple(self._reading(sample, gpus, now, whole or bool(sample.gpus)) for sample in samples)
         self._trails = {key: trail for key, trail in self._trails.items() if now - trail.seen < _FORGET}
         return tuple(sorted(found, key=lambda one: (one.gpus or (), one.key)))
 
-    def _reading(self, sample: ServerSample, gpus: Sequence[Gpu], now: float) -> Server:
+    def _reading(self, sample: ServerSample, gpus: Sequence[Gpu], now: float, whole: bool) -> Server:
         trail = self._trails.setdefault(sample.key, _Trail(sample.at))
         trail.seen = now
         values: dict[str, Value] = {"server": sample.server, "endpoint": sample.endpoint}
@@ -162,13 +168,16 @@ class ServingTracker:
         gaps = dict(gaps)
         if sample.counts:
             values["idle_time"] = round(max(0.0, now - trail.moved), 1)
-        rate = values.get("generation_rate")
-        if uuids and isinstance(rate, (int, float)):
-            values["gpu_generation_rate"] = round(rate / len(uuids), 2)
-        self._add_efficiency(values, gaps, trail, uuids)
-        self._add_cost(values, gaps, uuids)
-        _add_memory(values, sample, gpus, uuids)
-        drop_implausible(values, gaps, SERVER_METRICS)  # servers say wrong numbers, too
+        if whole:
+            rate = values.get("generation_rate")
+            if uuids and isinstance(rate, (int, float)):
+                values["gpu_generation_rate"] = round(rate / len(uuids), 2)
+            self._add_efficiency(values, gaps, trail, uuids)
+            self._add_cost(values, gaps, uuids)
+            _add_memory(values, sample, gpus, uuids)
+        elif uuids:
+            gaps |= dict.fromkeys(_OF_ALL_GPUS, "skipped")
+        drop_implausible(values, gaps, SERVER_METRICS)  # servers report wrong numbers, too
         return Server(values, gaps)
 
     def _add_efficiency(

@@ -259,19 +259,21 @@ class MachineServing:
         self._tracker = ServingTracker(lambda: read_tariff(os.environ))
         self._pids: set[int] = set()
 
-    def added_to(self, snapshot: Snapshot, now: float, most: float = 0.0) -> Snapshot:
+    def added_to(self, snapshot: Snapshot, now: float, most: float = 0.0, whole: bool | None = None) -> Snapshot:
         """Return a snapshot with the servers of its GPUs as they last answered; `now` is a monotonic time.
 
-        For a single sample, wait `most` seconds for answers, and only if there are servers to wait for.
+        For a single sample, wait `most` seconds for answers, and only if there are servers to wait for. If GPUs were chosen, servers of
+        other GPUs are left out, and `whole` is whether the servers of the chosen ones can use no others.
         """
         answers = self._watch.wait(most) if most and self._watch else [self._answer(snapshot.gpus, now)]
         servers: tuple[Server, ...] = ()
         for samples, _ in answers:
-            servers = self._tracker.readings(samples, snapshot.gpus, now)
+            servers = self._tracker.readings(samples, snapshot.gpus, now, whole is not False)
         problems = tuple(dict.fromkeys((*snapshot.problems, *answers[-1][1])))
         if not servers and problems == snapshot.problems:
             return snapshot
-        return snapshot.replace(serving=servers, problems=problems)
+        snapshot = snapshot.replace(serving=servers, problems=problems)
+        return snapshot if whole is None else snapshot.with_gpus(snapshot.gpus)
 
     def look_among(self, pids: Iterable[int], now: float) -> None:
         """Start to look for servers among these processes, before there is a sample."""

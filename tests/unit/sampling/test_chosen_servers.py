@@ -8,11 +8,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpulse.model.catalog import Gpu, Server
+from gpulse.model.catalog import Gpu, Process, Server
 from gpulse.model.select import EVERYTHING
+from gpulse.model.serving import ServerSample
 from gpulse.model.snapshot import Snapshot
 from gpulse.sampling.clock import ManualClock
+from gpulse.sampling.plan import ChosenGpus
 from gpulse.sampling.sampler import Sampler
+from gpulse.serving.tracking import ServingTracker
 from gpulse.sources.simulated.source import SimulatedSource
 from gpulse.surfaces.report.recorded_samples import RecordedSample, of_gpus
 
@@ -68,3 +71,27 @@ def test_no_verb_names_a_server_of_another_gpu(words: tuple[str, ...]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout
     assert "Qwen" not in done.stdout
+
+
+OF_ALL_GPUS = ("gpu_generation_rate", "tokens_per_joule", "cost_per_million", "memory_other")
+
+
+@pytest.mark.parametrize(("chosen", "known"), [(["0"], False), (["0", "1"], True), (["all"], True)])
+def test_figures_over_all_gpus_of_a_server_need_all_gpus(chosen: list[str], known: bool) -> None:
+    """A server with a process on GPUs 0 and 1: of GPU 0 alone, its tokens per GPU and per joule are not known."""
+    gpus = [
+        Gpu({"index": at, "uuid": f"GPU-{at}", "power_draw": 300.0}, processes=(Process({"pid": 7}),))
+        for at in range(2)
+    ]
+    selected = ChosenGpus(gpus, chosen, {})
+    seen = selected.of(dict(enumerate(gpus)))
+    tracker = ServingTracker()
+    for at in (0.0, 1.0):
+        sample = ServerSample(
+            "vllm", "m", "127.0.0.1:8000", at, counts={"generation_tokens": 1000.0 * at}, pid=7, pids=(7,)
+        )
+        [server] = tracker.readings([sample], seen, at, selected.whole)
+    assert server.generation_rate == 1000.0
+    assert server.gpu_generation_rate == (500.0 if known else None)
+    assert server.tokens_per_joule == (pytest.approx(1000 / 600, abs=0.001) if known else None)
+    assert known or {server.gaps[key] for key in OF_ALL_GPUS} == {"skipped"}

@@ -175,6 +175,16 @@ def _busy(instant: SimulatedInstant) -> float:
     return instant.rhythm.busy.mean(instant.at, _SHARE_WINDOW)
 
 
+def _seed_of(seed: int, index: int) -> int:
+    return seed * 8191 + index
+
+
+def uuid_of(seed: int, index: int) -> str:
+    """Return the UUID of the GPU at a position of the stage with this seed."""
+    name = digits(_seed_of(seed, index), 1, 32)
+    return f"GPU-{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}"
+
+
 class SimulatedDevice(Device):
     """The GPU at one position of the stage."""
 
@@ -182,7 +192,7 @@ class SimulatedDevice(Device):
         self._board = board
         self._stage = stage
         self._scene = stage.scenes[index]
-        self._seed = stage.seed * 8191 + index
+        self._seed = _seed_of(stage.seed, index)
         self._traced: dict[str, int] = {}  # number of the last step of each trace that was read
         near = index * 2 // len(_BUSES)
         count = len(stage.scenes)
@@ -199,10 +209,9 @@ class SimulatedDevice(Device):
                 f"GPU{other}:{f'NV{_LINKS}' if linked else 'NODE'}" for other in range(count) if other != index
             ),
         }
-        name = digits(self._seed, 1, 32)
         self.identity = {
             "index": index,
-            "uuid": f"GPU-{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}",
+            "uuid": uuid_of(stage.seed, index),
             "name": "NVIDIA H100 80GB HBM3",
             "vendor": "nvidia",
             "architecture": "Hopper",

@@ -9,7 +9,7 @@ import time
 
 from ..base import Facts, Machine, Relative, Source
 from ..host import TOP_KEYS
-from .device import DRIVER, SimulatedDevice
+from .device import DRIVER, SimulatedDevice, uuid_of
 from .scene import GIB, jitter
 from .scenes import MIXED, MIXED_SCENES, SCENES
 
@@ -196,8 +196,8 @@ class SimulatedMachine(Machine):
     def servers(self, at: float) -> list[ServerSample]:
         elapsed = self._stage.elapsed()
         return [
-            scene.service.sample(elapsed + scene.start, at, worker)
-            for scene in self._stage.scenes
+            scene.service.sample(elapsed + scene.start, at, worker).replace(gpus=(uuid_of(self._stage.seed, index),))
+            for index, scene in enumerate(self._stage.scenes)
             for worker in scene.workers(elapsed + scene.start)
             if scene.service is not None
         ]
