@@ -26,6 +26,7 @@ class Funnel:
 
     `allocated` counts GPUs that a program holds; `active` is the sum of utilization, `effective` that of SM activity.
     `known` is the number of GPUs that have a utilization, `judged` of those that measure SM activity; without any, `effective` is None.
+    `memory_used` and `memory_total` are those of the GPUs that tell both: of one that tells only its size, use is not 0 but unknown.
     """
 
     __slots__ = (
@@ -43,8 +44,9 @@ class Funnel:
             self.allocated += is_allocated(gpu)
             self.known += gpu.utilization is not None
             self.active += (gpu.utilization or 0.0) / 100
-            self.memory_used += gpu.memory_used or 0.0
-            self.memory_total += gpu.memory_total or 0.0
+            if gpu.memory_used is not None and gpu.memory_total is not None:
+                self.memory_used += gpu.memory_used
+                self.memory_total += gpu.memory_total
             if (working := sm_share(gpu)) is not None:
                 self.judged += 1
                 self.effective = (self.effective or 0.0) + working / 100
