@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,17 @@ def test_a_token_file_is_kept_out_of_what_is_printed_and_used_again(tmp_path: Pa
             assert server.get("/api/openapi.json")[0] == 200
             tokens.append(server.token)
     assert tokens[0] == tokens[1]
-    file.chmod(0o644)
-    code, _, err = refused(tmp_path, "--demo", "--port", "0", "--token-file", str(file))
-    assert code == 1
-    assert "chmod 600" in err
+
+
+def test_a_token_file_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="gpulse-test-", dir="/tmp") as folder:
+        Path(folder).chmod(0o755)
+        file = Path(folder, "token")
+        file.write_text(f"{'x' * 40}\n")
+        file.chmod(0o644)
+        code, out, err = refused(tmp_path, "--demo", "--port", "0", "--token-file", str(file))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{file} is readable by other users; run chmod 600 {file}" in err
 
 
 def test_no_auth_is_said_aloud(tmp_path: Path) -> None:

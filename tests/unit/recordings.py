@@ -15,7 +15,8 @@ START = 1_700_000_000.0
 
 def frames(count: int) -> list[Snapshot]:
     """Return snapshots a second apart, each with its number as utilization, up to 100, and as clock."""
-    gpus = [Gpu({"index": 0, "utilization": min(at, 100), "clock_sm": at}) for at in range(count)]
+    memory = {"memory_used": 30, "memory_total": 100}
+    gpus = [Gpu({"index": 0, "utilization": min(at, 100), "clock_sm": at, **memory}) for at in range(count)]
     return [Snapshot(START + at, (gpu,)) for at, gpu in enumerate(gpus)]
 
 

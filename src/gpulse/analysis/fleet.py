@@ -26,6 +26,7 @@ class Funnel:
 
     `allocated` counts GPUs that a program holds; `active` is the sum of utilization, `effective` that of SM activity.
     `known` is the number of GPUs that have a utilization, `judged` of those that measure SM activity; without any, `effective` is None.
+    `memory_used` and `memory_total` are those of the GPUs that tell both: of one that tells only its size, use is not 0 but unknown.
     """
 
     __slots__ = (
@@ -43,8 +44,9 @@ class Funnel:
             self.allocated += is_allocated(gpu)
             self.known += gpu.utilization is not None
             self.active += (gpu.utilization or 0.0) / 100
-            self.memory_used += gpu.memory_used or 0.0
-            self.memory_total += gpu.memory_total or 0.0
+            if gpu.memory_used is not None and gpu.memory_total is not None:
+                self.memory_used += gpu.memory_used
+                self.memory_total += gpu.memory_total
             if (working := sm_share(gpu)) is not None:
                 self.judged += 1
                 self.effective = (self.effective or 0.0) + working / 100
@@ -102,9 +104,7 @@ def filtered(snapshot: FleetSnapshot, text: str) -> FleetSnapshot:
             continue
         gpus = tuple(gpu for gpu in host.gpus if _has(gpu, wanted))
         if gpus and host.snapshot is not None:
-            hosts.append(
-                HostReport(host.name, host.source, host.state, host.snapshot.with_gpus(gpus), host.age, link=host.link)
-            )
+            hosts.append(host.replace(snapshot=host.snapshot.with_gpus(gpus)))
     return FleetSnapshot(snapshot.time, tuple(hosts), snapshot.grants)
 
 
@@ -177,10 +177,14 @@ def losses(found: Mapping[str, Iterable[Concern]]) -> list[Loss]:
 
 
 class FleetWatch:
-    """Judges every machine as it would judge itself, from the samples of the last minute. For one thread."""
+    """Judges every machine as it would judge itself, from the samples of the last minute. For one thread.
+
+    When a problem began is what the machine says, or what was seen here; of one that is older than our first sample, nothing.
+    """
 
     def __init__(self) -> None:
         self._live: dict[str, tuple[float, LiveDiagnosis]] = {}
+        self._first: dict[str, float] = {}  # the time of the first sample of each machine, on its clock
 
     def add(self, snapshot: FleetSnapshot) -> Mapping[str, tuple[Concern, ...]]:
         """Take a snapshot; return what is wrong on each machine that has been judged, the worst first."""
@@ -189,12 +193,30 @@ class FleetWatch:
         for host in snapshot.hosts:
             if host.snapshot is None:
                 self._live.pop(host.name, None)
+                self._first.pop(host.name, None)
                 continue
             time, live = self._live.get(host.name, (0.0, None))
             live = live or LiveDiagnosis(every=every)
             if time != host.snapshot.time:
                 live.add(host.snapshot)
                 self._live[host.name] = (host.snapshot.time, live)
+            first = self._first.setdefault(host.name, host.snapshot.time)
             if len(live.latest):
-                found[host.name] = concerns(live.latest)
+                found[host.name] = tuple(_dated(one, host, first) for one in concerns(live.latest))
         return found
+
+
+def _dated(concern: Concern, host: HostReport, first: float) -> Concern:
+    """Return a concern with when it began: as the machine says, else as was seen here; None for one that `first` found already."""
+    told = [host.began[concern.key, uuid] for uuid in concern.uuids if (concern.key, uuid) in host.began]
+    if told:
+        return concern.replace(since=min(since for since, _ in told), lost=sum(lost for _, lost in told))
+    outages = [gpu.since for gpu in host.gpus if gpu.uuid in concern.uuids and gpu.since is not None]
+    if concern.key in _OUTAGES and outages and max(outages) <= concern.time:
+        return concern.replace(since=min(outages))
+    seen = concern.since is not None and concern.since > first + _EDGE
+    return concern if seen else concern.replace(since=None)
+
+
+_OUTAGES = ("lost", "driver_unresponsive")
+_EDGE = 1.0  # seconds after our first sample in which what begins may as well have begun before it

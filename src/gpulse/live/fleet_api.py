@@ -91,7 +91,7 @@ def _holders(snapshot: FleetSnapshot, name: Callable[[Process], str | None]) -> 
                 "name": who,
                 "gpus": sums.total,
                 **_shares(sums),
-                "memory_used": sums.memory_used,
+                "memory_used": sums.memory_used if sums.memory_total else None,
                 "power": sums.power,
                 "hosts": list(dict.fromkeys(host.name for host, _ in theirs))[:_SEVERAL],
             }

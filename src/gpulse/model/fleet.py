@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from ..value import Value
 from .codec import SCHEMA, time_text, to_plain
 
@@ -30,7 +32,8 @@ class HostReport(Value):
     """One machine: `source` is how it is read (ssh, url or prometheus), `age` the seconds since its newest sample.
 
     Without a recent sample, `snapshot` is None and `reason` says why, which may come from that machine.
-    `link` is the address of its own page, empty if it has none.
+    `link` is the address of its own page, empty if it has none. `began` is when its problems began and how many seconds of GPU time they
+    have cost, as the machine itself says, by condition and UUID; empty if it does not.
     """
 
     name: str
@@ -40,6 +43,7 @@ class HostReport(Value):
     age: float | None = None
     reason: str = ""
     link: str = ""
+    began: Mapping[tuple[str, str], tuple[float, float]] = MappingProxyType({})
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from types import MappingProxyType
 
 from ..errors import GpulseError, SourceUnavailable
 from ..model.fleet import FleetSnapshot, HostReport
@@ -50,6 +51,7 @@ class _Host(Value):
     came: float = 0.0  # when the sample was taken
     arrived: float = 0.0  # when it was handed over
     reason: str = ""
+    began: Mapping[tuple[str, str], tuple[float, float]] = MappingProxyType({})
 
 
 class Fleet:
@@ -98,8 +100,14 @@ class Fleet:
             self._hosts.pop(name, None)
             self._changed.notify_all()
 
-    def put(self, name: str, snapshot: Snapshot, age: float = 0.0) -> None:
-        """Take a new sample, which is already `age` seconds old.
+    def put(
+        self,
+        name: str,
+        snapshot: Snapshot,
+        age: float = 0.0,
+        began: Mapping[tuple[str, str], tuple[float, float]] = MappingProxyType({}),
+    ) -> None:
+        """Take a new sample, which is already `age` seconds old; `began` is when the machine says that its problems began.
 
         It counts as recent for three intervals from now on: Prometheus may scrape less often than it is asked, and tells itself what is
         no longer there.
@@ -108,6 +116,7 @@ class Fleet:
             host = self._hosts[name]
             host.arrived = self._clock()
             host.snapshot, host.came, host.state, host.reason = snapshot, host.arrived - age, "ok", ""
+            host.began = began
             self._changed.notify_all()
 
     def fail(self, name: str, state: HostState, reason: str) -> None:
@@ -146,7 +155,7 @@ class Fleet:
     def _report(self, name: str, host: _Host, now: float) -> HostReport:
         age = None if host.snapshot is None else max(0.0, now - host.came)
         if age is not None and now - host.arrived <= max(_SHORTEST_LATE, _LATE * self.interval):
-            return HostReport(name, host.source, "ok", host.snapshot, age, link=host.link)
+            return HostReport(name, host.source, "ok", host.snapshot, age, link=host.link, began=host.began)
         state = "stale" if host.state == "ok" else host.state
         reason = host.reason or ("" if age is None else f"no sample for {age:.0f} s")
         return HostReport(name, host.source, state, None, age, reason, host.link)

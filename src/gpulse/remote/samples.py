@@ -39,9 +39,18 @@ class SampleReader:
         self._sysfs: SysfsReader | None = None
         self._files: list[bytes] | None = None  # lines of kernel files, whose end has not come yet
         self._size = 0
+        self._first: float | None = None  # when what prints the samples has started
 
     def feed(self, piece: bytes) -> Iterator[Snapshot]:
-        """Yield the samples that this piece completes; raises TooMuch."""
+        """Yield the samples that this piece completes; raises TooMuch.
+
+        A GPU that was lost before the first of them has no `since`: what prints them was started by us, and has not seen it happen.
+        """
+        for snapshot in self._samples(piece):
+            self._first = snapshot.time if self._first is None else self._first
+            yield _undated(snapshot, self._first)
+
+    def _samples(self, piece: bytes) -> Iterator[Snapshot]:
         data = self._rest + piece
         if _XML_START in data:
             yield from self._logs(data)
@@ -213,6 +222,20 @@ def parse(lines: Iterable[bytes]) -> dict[str, bytes]:
             if colon and _PATH.match(path):
                 found.setdefault(path, bytearray()).extend(text + b"\n")
     return {path: bytes(content) for path, content in found.items()}
+
+
+_EDGE = 1.0  # seconds between the start of a sampler and its first sample, at most
+
+
+def _undated(snapshot: Snapshot, first: float) -> Snapshot:
+    """Return a snapshot in which states that the `first` sample found already began nobody knows when."""
+    if all(gpu.since is None for gpu in snapshot.gpus):
+        return snapshot
+    gpus = [
+        gpu.replace(since=None) if gpu.since is not None and gpu.since <= first + _EDGE else gpu
+        for gpu in snapshot.gpus
+    ]
+    return snapshot.replace(gpus=tuple(gpus))
 
 
 def _unlisted(gpu: Gpu) -> Gpu:

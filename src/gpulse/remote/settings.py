@@ -201,6 +201,7 @@ def named_feeds(
     return _feeds(parse_hosts(ssh if isinstance(ssh, str) else ",".join(ssh)), urls, servers, interval)
 
 
+_MOST_PROBLEMS = 1000  # of one machine
 _PATIENCE = 5.0  # seconds for one answer
 MOST = 1 << 25  # bytes of one answer
 
@@ -336,11 +337,39 @@ class UrlFeed(PollingFeed):
             return
         for _ in self._rounds():
             try:
-                fleet.put(name, snapshot_of(url.answer(connection, "/api/snapshot")))
+                snapshot = snapshot_of(url.answer(connection, "/api/snapshot"))
+                fleet.put(name, snapshot, began=_began(url, connection, snapshot.time))
             except (Refused, OSError) as error:
                 connection.close()
                 fleet.fail(name, *why_refused(error))
         connection.close()
+
+
+def _began(url: Url, connection: HTTPConnection, now: float) -> Mapping[tuple[str, str], tuple[float, float]]:
+    """Return when the problems of a machine began, as it says; nothing if it does not: we see them only since we ask."""
+    try:
+        return began_of(url.answer(connection, "/api/problems"), now)
+    except Refused:
+        return {}
+
+
+def began_of(body: bytes, now: float) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return when problems began and the seconds of GPU time they have cost, by condition and UUID, from an answer of /api/problems.
+
+    Times that are no numbers, or after `now` on the clock of that machine, are left out.
+    """
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    try:
+        for problem in json.loads(body)["problems"][:_MOST_PROBLEMS]:
+            since, lost, uuids = problem.get("since"), problem.get("lost"), problem.get("uuids")
+            if not isinstance(since, (int, float)) or not 0 < since <= now or not isinstance(uuids, list):
+                continue
+            most = (now - since) * len(uuids)
+            cost = lost if isinstance(lost, (int, float)) and 0 <= lost <= most else 0.0
+            found |= {(str(problem.get("key")), str(uuid)): (since, cost / len(uuids)) for uuid in uuids}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return {}
+    return found
 
 
 def snapshot_of(body: bytes) -> Snapshot:

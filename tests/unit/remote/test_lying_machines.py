@@ -278,3 +278,6 @@ def test_the_lie_that_was_seen() -> None:
     assert liar.gap("utilization") == liar.gap("memory_used") == "failed"
     sums = Funnel(gpu for host in hosts for gpu in host.gpus)
     assert (sums.active, sums.known, sums.utilization, sums.power) == (0.5, 1, 50.0, 100.0)
+    assert (sums.memory_used, sums.memory_total) == (1, 4)
+    text = "\n".join(line.render(Theme(), 120) for line in fleet_view(FleetSnapshot(NOW, tuple(hosts)), Theme(), 120))
+    assert re.search(r"liar .* -  +- ", text), text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -147,3 +147,37 @@ def test_a_process_list_that_could_not_be_read_leaves_nothing_to_attribute() -> 
     answer.gaps["processes"] = "denied"
     derive_memory(answer)
     assert "memory_unattributed" not in answer.values
+
+
+_GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("part", "whole"), [("memory_used", "memory_total"), ("memory_free", "memory_total"), ("bar1_used", "bar1_total")]
+)
+def test_more_memory_in_use_than_there_is_is_dropped(part: str, whole: str) -> None:
+    facts, dropped = process(**{part: 81 * _GIB, whole: 80 * _GIB}), dict[str, int]()
+    check(facts, GPU_METRICS, dropped)
+    assert (facts.values, facts.gaps, dropped) == ({whole: 80 * _GIB}, {part: "failed"}, {part: 1})
+    facts = process(**{part: 80 * _GIB, whole: 80 * _GIB})
+    check(facts, GPU_METRICS, {})
+    assert not facts.gaps
+
+
+def test_a_gpu_that_uses_the_memory_of_the_host_may_exceed_what_is_set_aside_for_it() -> None:
+    facts = process(memory_used=9 * _GIB, memory_total=8 * _GIB, memory_unified=True)
+    check(facts, GPU_METRICS, {})
+    assert facts.values["memory_used"] == 9 * _GIB
+
+
+def test_a_clock_may_exceed_its_nominal_maximum() -> None:
+    facts = process(clock_sm=2000.0, clock_sm_max=1980.0)
+    check(facts, GPU_METRICS, {})
+    assert facts.values["clock_sm"] == 2000.0
+
+
+@pytest.mark.parametrize("value", [(50.0, 1e300), (float("nan"),), (-1.0,), (50.0, "x"), (0.0,) * 20_000])
+def test_a_list_with_an_implausible_entry_is_dropped_as_a_whole(value: Any) -> None:
+    facts = process(cpu_per_core=value)
+    check(facts, HOST_METRICS, {})
+    assert (facts.values, facts.gaps) == ({}, {"cpu_per_core": "failed"})

@@ -164,3 +164,14 @@ def test_processes_stay_with_their_instance_if_another_one_has_gone_meanwhile() 
     sample.instances = [left]
     listing.add_to(sample)
     assert [*left.processes] == [20]
+
+
+def test_more_memory_in_use_than_there_is_is_dropped_on_the_gpu_and_on_an_instance(lab: Lab) -> None:
+    lies = Scenario.load("a100-mig").gpu(0, memory__used="900 GiB")
+    lies.instance(gpu=0, gi=9, ci=0, profile="1g.5gb", slices=1, memory__total="5 GiB", memory__used="900 GiB")
+    (gpu,) = lab.run(lies, "--json").gpus
+    for part in (gpu, gpu["instances"][-1]):
+        assert (part["memory_used"], part["gaps"]["memory_used"]) == (None, "failed")
+        assert (part["memory_percent"], part["gaps"]["memory_percent"]) == (None, "failed")
+        assert part["memory_total"] > 0
+    assert "900" not in lab.run(lies).out
