@@ -130,8 +130,24 @@ def test_what_was_acknowledged_stays_acknowledged_through_restarts(tmp_path: Pat
 
 
 def test_an_alert_kept_by_place_in_an_older_file_is_resolved_at_the_next_start(tmp_path: Path) -> None:
-    event = {"time": 1.7e9, "kind": "lost", "severity": "critical", "gpus": ["1"], "uuids": ["at 1"], "rule": "lost", "alert": "fire"}
-    row = {"told": 1.7e9, "acknowledged": None, "event": event, "what": "", "once": False, "last_true": 1.7e9, "repeats": 1}
+    event = {
+        "time": 1.7e9,
+        "kind": "lost",
+        "severity": "critical",
+        "gpus": ["1"],
+        "uuids": ["at 1"],
+        "rule": "lost",
+        "alert": "fire",
+    }
+    row = {
+        "told": 1.7e9,
+        "acknowledged": None,
+        "event": event,
+        "what": "",
+        "once": False,
+        "last_true": 1.7e9,
+        "repeats": 1,
+    }
     (tmp_path / "alerts.json").write_text(json.dumps({"schema": 1, "time": 1.7e9, "active": [row]}))
     with server() as taken:
         machine = Machine(tmp_path, taken)

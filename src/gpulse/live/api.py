@@ -108,9 +108,7 @@ class ApiRequest:
         seen = self.hub.concealed(then.snapshot)
         return self._written(seen, then.alerts, then.verdicts, then.problems, then.diagnosis)
 
-    def _written(
-        self, snapshot: Snapshot, alerts: Any, verdicts: Any, problems: Any, diagnosis: Diagnosis
-    ) -> bytes:
+    def _written(self, snapshot: Snapshot, alerts: Any, verdicts: Any, problems: Any, diagnosis: Diagnosis) -> bytes:
         """Return a snapshot as text. One format of time in the whole API; that of recordings is text."""
         hub = self.hub
         server = {

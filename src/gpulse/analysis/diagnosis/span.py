@@ -23,7 +23,7 @@ _COUNTERS = {"sw_power_cap": "throttle_time_power_cap", "sw_thermal_slowdown": "
 _COUNTED = 2.0  # seconds between two readings of a counter that make a rate
 _TRACED = 0.8  # of a span that the driver's own samples must cover to stand for it
 # Per cent. Measured on an H200 with a context that rests: 0 of the SMs, 0.01 of the engine, 18 of the power limit, full clocks.
-_REST_SM, _REST_ENGINE, _REST_USE = 0.02, 0.1, 1.0
+_REST_SM, _REST_ENGINE, _REST_USE = 0.02, 0.1, 0.5
 _REST_POWER, _IDLE_POWER = 0.5, 0.3  # of the limit; small cards rest at 0.4 with a context
 _MEMORY = ("memory_used", "memory_unattributed")
 _COPYING = 1e9  # bytes per second over PCIe from which utilization counts copies rather than kernels
@@ -155,7 +155,10 @@ class Span:
     def quiet(self) -> bool:
         """Whether the readings show that nothing ran: no activity in any sample of any kind, and no power that nothing would draw."""
         sm, use, engine = self.known("sm_active"), self.known("utilization"), sorted(self.known("graphics_active"))
-        ran = max(sm, default=0.0) > _REST_SM or max((*use, *(value for _, value in self.traced)), default=0.0) >= _REST_USE
+        ran = (
+            max(sm, default=0.0) > _REST_SM
+            or max((*use, *(value for _, value in self.traced)), default=0.0) >= _REST_USE
+        )
         # what the engine did is kept for seconds after it was read, so that one value says little
         ran = ran or (bool(engine) and engine[len(engine) // 2] > _REST_ENGINE)
         return bool(sm or use) and not ran and (self.power_share or 0.0) < _REST_POWER
@@ -164,7 +167,9 @@ class Span:
     def is_resting(self) -> bool:
         """Whether power and clocks are those of a GPU that nobody uses, as far as it tells them."""
         clock, most, power = self.mean("clock_sm"), self.gpu.last("clock_sm_max"), self.power_share
-        return power is None or power < _IDLE_POWER or (clock is not None and bool(most) and clock < 0.5 * (most or 0.0))
+        return (
+            power is None or power < _IDLE_POWER or (clock is not None and bool(most) and clock < 0.5 * (most or 0.0))
+        )
 
     @cached_property
     def unlisted(self) -> float | None:

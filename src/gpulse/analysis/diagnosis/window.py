@@ -79,8 +79,9 @@ class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
     `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
-    a GPU whose MIG instances have windows of their own, `unified` for one that shares the memory of the host. `own` are the processes of the program that is judged, None where the GPU is
-    judged with everybody on it. `new_xids` are the codes that came while it was watched, not long before the window.
+    a GPU whose MIG instances have windows of their own, `unified` for one that shares the memory of the host. `own` are the
+    processes of the program that is judged, None where the GPU is judged with everybody on it. `new_xids` are the codes that came
+    while it was watched, not long before the window.
     """
 
     def __init__(

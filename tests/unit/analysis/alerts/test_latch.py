@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpulse.analysis.alerts.rule_set import WatchedTime
 from gpulse.analysis.alerts.latch import Latch
+from gpulse.analysis.alerts.rule_set import WatchedTime
 
 _VERDICTS = st.lists(st.tuples(st.sampled_from((True, False, None)), st.sampled_from((True, False, None))), max_size=60)
 
