@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from .parts import parts_of
-from .window import TRACE_STEP
+from .trace import TRACE_STEP
 from .workload import BUSY_SM, weighted
 
 TYPE_CHECKING = False

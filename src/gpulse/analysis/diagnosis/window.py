@@ -6,7 +6,6 @@ sample is the one read last before it, for a few seconds, because sampling fast 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from functools import cached_property
 from itertools import pairwise
 
@@ -15,6 +14,7 @@ from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
 from ..readings import HIDDEN
+from .trace import Trace
 from .workload import backfilled
 
 TYPE_CHECKING = False
@@ -33,9 +33,7 @@ PROCESS_KEYS = (
     "tree_cpu_time", "workers_running", "workers_blocked",
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
-TRACE_STEP = 0.2  # seconds between two values of utilization_trace
 _CARRIED = 6.0  # seconds for which a list of processes stands for samples that did not read it
-_COVERED = 0.6  # of a sample's time that a trace must cover to be its utilization
 
 
 class Listed(list[tuple[Process, "list[float | None]"]]):
@@ -137,39 +135,6 @@ class SampleTimes:
         self.times = times
         self.interval, self.weights = weigh(times)
         self.host: dict[str, Column] = dict(zip(HOST_KEYS, zip(*host, strict=True), strict=True))
-
-
-class Trace:
-    """The driver's own samples of the utilization, one per 0.2 s, stitched together; empty where it has none."""
-
-    __slots__ = ("times", "values")
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.times: list[float] = []
-        self.values: list[float] = []
-        for row in rows:
-            if row.trace:
-                first = row.time - TRACE_STEP * (len(row.trace) - 1)
-                times = [first + TRACE_STEP * at for at in range(len(row.trace))]
-                new = bisect_right(times, self.times[-1] + 0.5 * TRACE_STEP) if self.times else 0
-                self.times += times[new:]
-                self.values += row.trace[new:]
-
-    def means(self, times: Sequence[float], weights: Sequence[float], read: Column) -> list[float | None]:
-        """Return the mean utilization over the time of each sample; what was `read` at the sample where the trace has holes."""
-        found: list[float | None] = []
-        for time, weight, known in zip(times, weights, read, strict=True):
-            place = bisect_right(self.times, time - weight + 0.5 * TRACE_STEP)
-            end = bisect_right(self.times, time + 0.5 * TRACE_STEP)
-            covered = (end - place) * TRACE_STEP
-            short = end <= place or covered < _COVERED * weight
-            found.append(known if short else sum(self.values[place:end]) / (end - place))
-        return found
-
-    def between(self, start: float, end: float) -> list[tuple[float, float]]:
-        """Return the times and values from `start` to `end`."""
-        first, last = bisect_right(self.times, start), bisect_right(self.times, end)
-        return list(zip(self.times[first:last], self.values[first:last], strict=True))
 
 
 class ProcessSamples:
