@@ -14,7 +14,7 @@ from ..session import open_sampler, source_name, terminal_of, theme_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from ...analysis.diagnosis.running import RunningDiagnosis
     from ...model.event import Event
@@ -54,7 +54,7 @@ def run(arguments: Arguments) -> int:
         if code is not None and family is not None:
             code.add(snapshot.time, snapshot.gpus, family.members(snapshot))
     if arguments.since is not None:
-        running.note(_events(arguments, names))
+        running.note(_events(arguments, users))
     diagnosis = running.diagnosis()
     if pid is not None:
         diagnosis = _about(diagnosis, pid, users)
@@ -164,7 +164,7 @@ def _remembered(since: float) -> Iterator[Snapshot]:
         yield from reader.snapshots(now - since, now)
 
 
-def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Event]:
+def _events(arguments: Arguments, uuids: Container[str | None]) -> Iterator[Event]:
     """Yield what the history knows of the GPUs that were asked for."""
     import time
 
@@ -173,7 +173,7 @@ def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Even
     now = time.time()
     with HistoryReader(None) as reader:
         for event in reader.events(now - arguments.since, now):
-            if not arguments.gpu or any(label.isdecimal() and int(label) in names for label in event.gpus):
+            if not arguments.gpu or any(uuid in uuids for uuid in event.uuids):
                 yield event
 
 
