@@ -100,7 +100,7 @@ class GpuIdentities:
 
 
 def key_of(uuid: str | None, index: float | None) -> str:
-    """Return the key of a GPU by what it says of itself alone: its UUID, or else its place."""
+    """Return the key of a GPU in a single sample: its UUID, or its place if that is missing."""
     return uuid or f"{PLACE}{'?' if index is None else int(index)}"
 
 
