@@ -121,9 +121,6 @@ def next_step(
         return ReclaimStep("spare", holding, reason)
     if holding.started is None:
         return ReclaimStep("unknown", holding, "its start time cannot be read")
-    age = holding.process.running_time
-    if age is not None and age < policy.idle:  # what was seen of its PID before was another process
-        return ReclaimStep("spare", holding, "it started less than that ago")
     if not idle:
         return ReclaimStep("unknown" if doubt else "spare", holding, doubt or "it has worked")
     if record is None:

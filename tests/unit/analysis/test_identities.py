@@ -8,7 +8,6 @@ from gpulse.analysis.alerts import RuleSet, rules_from
 from gpulse.analysis.diagnosis.judge import diagnose
 from gpulse.analysis.diagnosis.window import windows_of
 from gpulse.analysis.own_use import OwnTally
-from gpulse.analysis.reclaim import Holding, ReclaimPolicy, next_step
 from gpulse.analysis.tally import Tally
 from gpulse.model.catalog import Gpu, Process
 from gpulse.model.event import Event
@@ -72,13 +71,6 @@ def test_an_alert_about_a_process_ends_if_its_pid_is_another_process_after_a_res
         watch(same, lambda now: gpu(processes=(process(7, held, running_time=4000 + now),), **at_rest), 3, start=100)
         == []
     )
-
-
-def test_nobody_is_warned_for_what_another_process_with_the_same_pid_did() -> None:
-    policy = ReclaimPolicy(idle=3600.0)
-    young, old = (Holding("GPU-0", "0", process(7, GIB, running_time=age), 1.0, 0.0) for age in (60.0, 7200.0))
-    assert next_step(young, True, None, policy, START).action == "spare"
-    assert next_step(old, True, None, policy, START).action == "warn"
 
 
 def test_events_of_a_card_that_was_swapped_out_are_not_those_of_the_new_one() -> None:
