@@ -74,7 +74,8 @@ class Surfaces:
         for verdict in (self.live.latest[0], self.whole.diagnosis()[0]):
             check_verdict(verdict, key, began, lasted)
         (concern,) = concerns(self.live.latest, self.rules.active, now)
-        assert (concern.since, concern.lost) == (pytest.approx(began), pytest.approx(lasted))
+        assert concern.since == pytest.approx(began)
+        assert concern.lost == pytest.approx(lasted)
         assert f"for {text}" in facts(concern)
         assert text in title(self.live.latest[0])
         assert [row["since"] for row in self.page.found] == [pytest.approx(began)]
@@ -86,11 +87,13 @@ class Surfaces:
         for alert in self.rules.active:
             assert alert.since == pytest.approx(began)
         (event,) = (event for event in self.events.values() if event.kind in KEYS)
-        assert (event.time, event.until) == (pytest.approx(began), None)
+        assert event.time == pytest.approx(began)
+        assert event.until is None
 
 
 def check_verdict(verdict: Verdict, key: str, began: float, lasted: float) -> None:
-    assert (verdict.key, verdict.values["start_time"]) == (key, pytest.approx(began))
+    assert verdict.key == key
+    assert verdict.values["start_time"] == pytest.approx(began)
     assert verdict.evidence[0].value == pytest.approx(lasted, abs=1e-3)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..value import Value, fresh
-from .readings import HIDDEN
+from .readings import HIDDEN, is_another
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class OwnTally:
     """The use of one GPU by a program over one window, added up sample by sample."""
 
     __slots__ = (
-        "_charged", "_drawn", "_joules", "_others", "_pending", "_since", "_sm", "_weight", "known", "memory", "pids", "share",
+        "_charged", "_drawn", "_gone", "_joules", "_others", "_pending", "_since", "_sm", "_weight", "known", "memory", "pids", "share",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -66,6 +66,7 @@ class OwnTally:
         self.share = EnergyShare(None, False)  # at the last sample with processes
         self._sm: Mean | None = None
         self._others: dict[int, _Other] = {}
+        self._gone: list[_Other] = []  # whose PID was given to another process
         self._charged = False
         self._joules = Charged()  # by the energy counter
         self._drawn = Charged()  # by power, for a GPU without one
@@ -136,7 +137,9 @@ class OwnTally:
             sm_utilization=None if self._sm is None or not used else self._sm.value,
             energy=energy.joules if telling and (energy.any or not used) else None,
             energy_estimated=telling and used and (energy.estimated or not counted),
-            others=tuple(sorted(map(_Other.value, self._others.values()), key=lambda one: -(one.memory or 0.0))),
+            others=tuple(
+                sorted(map(_Other.value, (*self._gone, *self._others.values())), key=lambda one: -(one.memory or 0.0))
+            ),
         )
 
     def _see(self, gpu: Gpu, own: Collection[int], within: bool) -> None:
@@ -148,6 +151,8 @@ class OwnTally:
                 if process.memory_used is not None:
                     held = (held or 0.0) + process.memory_used
             elif pid in self._others or len(self._others) < _MOST_OTHERS:
+                if pid in self._others and is_another(self._others[pid].process, process, 0.0):
+                    self._gone.append(self._others.pop(pid))
                 self._others.setdefault(pid, _Other(process)).add(process)
         if held is not None and (within or self.memory is None):
             self.memory = held if self.memory is None else max(self.memory, held)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 POWER_CAP = "sw_power_cap"  # how a healthy GPU under full load lives, so it counts apart
 HARMLESS = {"gpu_idle", "applications_clocks_setting", "sync_boost", "display_clock_setting", POWER_CAP}
 TRAFFIC = 0.3e9  # bytes per second that show a link in use
+REST_SM = 0.02  # percent of SM activity up to which nothing runs; a context that rests reads 0
 BUSY = 50.0  # percent of utilization that show a GPU in use
 
 

@@ -78,6 +78,13 @@ class Event(Value, frozen=True):
         """What lists and filters group it by: its kind, or alert."""
         return "alert" if self.rule else self.kind
 
+    def is_about(self, uuid: str | None, label: str) -> bool:
+        """Return whether it is about a GPU: by its UUID, since another card may have the number now.
+
+        The number counts only for an event without UUIDs, of a GPU that could not tell its own.
+        """
+        return uuid in self.uuids if self.uuids else label in self.gpus
+
     def is_named(self, names: Collection[str]) -> bool:
         """Return whether one of these names means it: its category, or the key of its condition."""
         about = self.condition

@@ -100,7 +100,7 @@ class GpuIdentities:
 
 
 def key_of(uuid: str | None, index: float | None) -> str:
-    """Return the key of a GPU by what it says of itself alone: its UUID, or else its place."""
+    """Return the key of a GPU in a single sample: its UUID, or its place if that is missing."""
     return uuid or f"{PLACE}{'?' if index is None else int(index)}"
 
 
@@ -117,7 +117,19 @@ def _named(gpu: Gpu, one: Mapping[str, Any]) -> Gpu:
 
 
 def rename(entries: dict[Any, Any], renamed: Mapping[str, str]) -> None:
-    """Move what is kept of a GPU by its place to its UUID. Keys are GPUs, or tuples that begin with one; what a UUID has stays."""
-    for key in [key for key in entries if (key[0] if isinstance(key, tuple) else key) in renamed] if renamed else ():
-        new = (renamed[key[0]], *key[1:]) if isinstance(key, tuple) else renamed[key]
-        entries.setdefault(new, entries.pop(key))
+    """Move what is kept of a GPU by its place to its UUID, in the same order; what the UUID has already stays.
+
+    Keys are GPUs, or tuples that begin with one.
+    """
+    if not renamed or not any((key[0] if isinstance(key, tuple) else key) in renamed for key in entries):
+        return
+    kept = {_moved(key, renamed): value for key, value in entries.items()} | entries
+    order = [_moved(key, renamed) for key in entries]
+    entries.clear()
+    entries.update((key, kept[key]) for key in order)
+
+
+def _moved(key: Any, renamed: Mapping[str, str]) -> Any:
+    if isinstance(key, tuple):
+        return (renamed.get(key[0], key[0]), *key[1:])
+    return renamed.get(key, key)

@@ -128,7 +128,9 @@ class SampledGpu:
         self._dropped = dropped
         self._kept: dict[str, Value] = {}
         self._kept_gaps: dict[str, Gap] = {}
-        self._kept_of: dict[int, tuple[dict[str, Value], dict[str, Gap]]] = {}
+        self._kept_of: dict[
+            int, tuple[dict[str, Value], dict[str, Gap], float | None]
+        ] = {}  # with the age at that time
         self._empty = True
         self._state: State = "ok"
         self._since: float | None = None
@@ -236,7 +238,10 @@ class SampledGpu:
         if (tells := self._plan.tells) is not None:
             fresh = {key: value for key, value in fresh.items() if key in tells}
         slow = self._plan.process_slow
-        kept, kept_gaps = self._kept_of.get(pid) or ({}, {})
+        kept, kept_gaps, before = self._kept_of.get(pid) or ({}, {}, None)
+        age = fresh.get("running_time")
+        if isinstance(age, (int, float)) and before is not None and age < before:
+            kept, kept_gaps = {}, {}  # another process has the PID now
         unread = slow.isdisjoint(fresh) and slow.isdisjoint(gaps)
         if not kept and not kept_gaps and unread:
             kept_gaps = dict.fromkeys(slow, "pending")  # it has come since the slow metrics were last read
@@ -247,7 +252,8 @@ class SampledGpu:
         gaps = {**kept_gaps, **gaps}
         if slow and not unread:
             kept = {key: value for key, value in values.items() if key in slow}
-            self._kept_of[pid] = (kept, {key: gap for key, gap in gaps.items() if key in slow and key not in kept})
+            missing = {key: gap for key, gap in gaps.items() if key in slow and key not in kept}
+            self._kept_of[pid] = (kept, missing, age if isinstance(age, (int, float)) else None)
         return Process(values, {key: gap for key, gap in gaps.items() if key not in values})
 
 

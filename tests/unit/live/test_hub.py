@@ -20,6 +20,7 @@ from gpulse.model.catalog import Gpu, Host
 from gpulse.model.event import Event
 from gpulse.model.select import Wanted
 from gpulse.model.snapshot import Snapshot
+from gpulse.model.verdict import Diagnosis
 from gpulse.present.events import event_text
 from gpulse.sampling.sampler import Sampler
 from tests.unit.analysis.diagnosis.machines import QUIET, samples
@@ -57,9 +58,9 @@ def test_a_sample_is_encoded_once_however_many_listen(monkeypatch: pytest.Monkey
     encoded = []
     real = wire.sample
 
-    def counted(snapshot: Snapshot) -> dict[str, Any]:
+    def counted(snapshot: Snapshot, diagnosis: Diagnosis) -> dict[str, Any]:
         encoded.append(snapshot)
-        return real(snapshot)
+        return real(snapshot, diagnosis)
 
     monkeypatch.setattr(wire, "sample", counted)
     hub = hub_of(3)

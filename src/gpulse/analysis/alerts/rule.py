@@ -10,7 +10,7 @@ from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...units import parse_duration, parse_size
 from ...value import Value, fresh
-from ..readings import number_of
+from ..readings import is_another, number_of
 from .latch import Latch
 from .transition import Standing, Transition
 
@@ -118,8 +118,7 @@ class RuleInput:
     def happened(self, kind: str, uuid: str, gpu: Gpu) -> list[Event]:
         """Return the events of one kind that are about a GPU."""
         name = number_of(gpu) or "?"
-        events = (one for one in self.events if one.kind == kind)
-        return [one for one in events if uuid in one.uuids or (not one.uuids and name in one.gpus)]
+        return [one for one in self.events if one.kind == kind and one.is_about(uuid, name)]
 
     def all(self) -> Iterator[tuple[str, Gpu]]:
         """Walk whole GPUs and instances by UUID."""
@@ -274,8 +273,10 @@ class Lasting(AlertRule):
         for (uuid, what), event in self._resumed.items():
             gpu, process = sample.gpus.get(uuid), event.process
             listed = gpu is not None and gpu.state == "ok" and "processes" not in gpu.gaps
-            pids = {one.pid for one in gpu.all_processes()} if gpu is not None and listed else None
-            gone = pids is not None and process is not None and process.pid not in pids
+            there = {one.pid: one for one in gpu.all_processes()} if gpu is not None and listed else {}
+            now = None if process is None else there.get(process.pid)
+            elapsed = sample.snapshot.time - event.time
+            gone = listed and process is not None and (now is None or is_another(process, now, elapsed))
             if gone or sample.now >= _SILENT:
                 event = event.replace(time=sample.snapshot.time, kind="process-end" if gone else event.kind)
                 found.append(Finding(uuid, None, what=what, over=True, event=event))

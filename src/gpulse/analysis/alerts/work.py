@@ -10,7 +10,7 @@ from ..concerns import BAD
 from ..diagnosis.running import LiveDiagnosis
 from ..diagnosis.window import WANTED
 from ..events import IDLE_CPU, IDLE_HELD
-from ..readings import STUCK_AFTER, UNLISTED, activity, number_of, unlisted_memory
+from ..readings import REST_SM, STUCK_AFTER, UNLISTED, activity, number_of, unlisted_memory
 from .latch import Latch
 from .rule import AlertRule, Finding, Lasting, duration, number, size
 
@@ -71,7 +71,7 @@ class IdleAllocation(Lasting):
         if holder.cpu is not None and holder.cpu >= self.value("cpu"):
             return False
         use = gpu.utilization if gpu.utilization is not None else gpu.sm_active
-        if use is not None and use < 1:
+        if use is not None and use < 1 and (gpu.sm_active or 0.0) <= REST_SM:
             return True
         if process.sm_utilization is not None:
             return process.sm_utilization < 1

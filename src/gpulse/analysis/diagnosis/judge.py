@@ -9,7 +9,8 @@ from .rules import BY_KEY, ORDER, RULES
 from .rules.stalls import stall_gaps
 from .rules.unknown import SAMPLES, SHORTEST
 from .span import Span
-from .window import TRACE_STEP, windows_of
+from .trace import TRACE_STEP
+from .window import windows_of
 from .workload import held_spans, phases, settled, starts, trim, working
 
 TYPE_CHECKING = False

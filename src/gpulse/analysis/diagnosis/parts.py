@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...model.condition import HEAT, POWER_BRAKE
 from ...value import Value
-from .window import TRACE_STEP
+from .trace import TRACE_STEP
 from .workload import BUSY_SM
 
 TYPE_CHECKING = False

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 
+from ..readings import REST_SM
 from .parts import parts_of
-from .window import TRACE_STEP
+from .trace import TRACE_STEP
 from .workload import BUSY_SM, weighted
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ _COUNTERS = {"sw_power_cap": "throttle_time_power_cap", "sw_thermal_slowdown": "
 _COUNTED = 2.0  # seconds between two readings of a counter that make a rate
 _TRACED = 0.8  # of a span that the driver's own samples must cover to stand for it
 # Per cent. Measured on an H200 with a context that rests: 0 of the SMs, 0.01 of the engine, 18 of the power limit, full clocks.
-_REST_SM, _REST_ENGINE, _REST_USE = 0.02, 0.1, 1.0
+_REST_ENGINE, _REST_USE = 0.1, 0.5
 _REST_POWER, _IDLE_POWER = 0.5, 0.3  # of the limit; small cards rest at 0.4 with a context
 _MEMORY = ("memory_used", "memory_unattributed")
 _COPYING = 1e9  # bytes per second over PCIe from which utilization counts copies rather than kernels
@@ -156,7 +157,7 @@ class Span:
         """Whether the readings show that nothing ran: no activity in any sample of any kind, and no power that nothing would draw."""
         sm, use, engine = self.known("sm_active"), self.known("utilization"), sorted(self.known("graphics_active"))
         ran = (
-            max(sm, default=0.0) > _REST_SM
+            max(sm, default=0.0) > REST_SM
             or max((*use, *(value for _, value in self.traced)), default=0.0) >= _REST_USE
         )
         # what the engine did is kept for seconds after it was read, so that one value says little

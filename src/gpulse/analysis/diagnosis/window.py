@@ -6,7 +6,6 @@ sample is the one read last before it, for a few seconds, because sampling fast 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from functools import cached_property
 from itertools import pairwise
 
@@ -14,7 +13,8 @@ from ...model.catalog import DIAGNOSIS, Process
 from ...model.identity import GpuIdentities, rename
 from ...model.select import Wanted
 from ...model.snapshot import Cadence
-from ..readings import HIDDEN
+from ..readings import HIDDEN, is_another
+from .trace import Trace
 from .workload import backfilled
 
 TYPE_CHECKING = False
@@ -27,31 +27,32 @@ if TYPE_CHECKING:
     from ...model.snapshot import Snapshot
 
     Column: TypeAlias = Sequence[float | None]
+    ProcessKey: TypeAlias = tuple[int, int]
 
 PROCESS_KEYS = (
     "memory_used", "sm_utilization", "cpu_percent", "tree_cpu_percent", "children", "tree_read", "tree_write", "running_time",
     "tree_cpu_time", "workers_running", "workers_blocked",
 )  # fmt: skip
 HOST_KEYS = ("cpu_percent", "iowait", "disk_read", "disk_write", "net_rx", "net_tx", "cpu_count")
-TRACE_STEP = 0.2  # seconds between two values of utilization_trace
 _CARRIED = 6.0  # seconds for which a list of processes stands for samples that did not read it
-_COVERED = 0.6  # of a sample's time that a trace must cover to be its utilization
 
 
 class Listed(list[tuple[Process, "list[float | None]"]]):
-    """The processes of one list with their values; `pids` and the `states` of their main threads are in the same order.
+    """The processes of one list with their values; `keys` and the `states` of their main threads are in the same order.
+
+    A key is a PID and how often it was given to another process before: a PID alone does not identify a process.
 
     A display server holds memory and draws; nobody asks what limits it: `drawn` is whether there is one, `drawing` what it holds.
     """
 
-    __slots__ = ("drawing", "drawn", "pids", "states")
+    __slots__ = ("drawing", "drawn", "keys", "states")
 
     def __init__(self, holders: Iterable[Process]) -> None:
         found = [*holders]
         super().__init__((one, numbers(one, PROCESS_KEYS)) for one in found if one.type != "G")
         self.drawn = len(found) > len(self)
         self.drawing = sum(one.memory_used or 0.0 for one in found if one.type == "G")
-        self.pids = [None if one.pid is None else int(one.pid) for one, _ in self]
+        self.keys = [None if one.pid is None else (int(one.pid), 0) for one, _ in self]
         self.states = [one.thread_state for one, _ in self]
 
 
@@ -79,8 +80,9 @@ class GpuWindow:
     """One GPU over a window: parallel columns by catalog key, the weight in seconds of each sample, and its processes.
 
     `index` and `uuid` are those of the last sample that has them. `instance` names a MIG instance of the GPU; `divided` is true for
-    a GPU whose MIG instances have windows of their own, `unified` for one that shares the memory of the host. `own` are the processes of the program that is judged, None where the GPU is
-    judged with everybody on it. `new_xids` are the codes that came while it was watched, not long before the window.
+    a GPU whose MIG instances have windows of their own, `unified` for one that shares the memory of the host. `own` are the
+    processes of the program that is judged, None where the GPU is judged with everybody on it. `new_xids` are the codes that came
+    while it was watched, not long before the window.
     """
 
     def __init__(
@@ -113,8 +115,8 @@ class GpuWindow:
         return len(self.times)
 
     @cached_property
-    def tracks(self) -> dict[int, ProcessSamples]:
-        """The processes seen on this GPU, by PID."""
+    def tracks(self) -> dict[ProcessKey, ProcessSamples]:
+        """The processes seen on this GPU."""
         return _tracks(self.processes, self.times)
 
     @property
@@ -136,39 +138,6 @@ class SampleTimes:
         self.times = times
         self.interval, self.weights = weigh(times)
         self.host: dict[str, Column] = dict(zip(HOST_KEYS, zip(*host, strict=True), strict=True))
-
-
-class Trace:
-    """The driver's own samples of the utilization, one per 0.2 s, stitched together; empty where it has none."""
-
-    __slots__ = ("times", "values")
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.times: list[float] = []
-        self.values: list[float] = []
-        for row in rows:
-            if row.trace:
-                first = row.time - TRACE_STEP * (len(row.trace) - 1)
-                times = [first + TRACE_STEP * at for at in range(len(row.trace))]
-                new = bisect_right(times, self.times[-1] + 0.5 * TRACE_STEP) if self.times else 0
-                self.times += times[new:]
-                self.values += row.trace[new:]
-
-    def means(self, times: Sequence[float], weights: Sequence[float], read: Column) -> list[float | None]:
-        """Return the mean utilization over the time of each sample; what was `read` at the sample where the trace has holes."""
-        found: list[float | None] = []
-        for time, weight, known in zip(times, weights, read, strict=True):
-            place = bisect_right(self.times, time - weight + 0.5 * TRACE_STEP)
-            end = bisect_right(self.times, time + 0.5 * TRACE_STEP)
-            covered = (end - place) * TRACE_STEP
-            short = end <= place or covered < _COVERED * weight
-            found.append(known if short else sum(self.values[place:end]) / (end - place))
-        return found
-
-    def between(self, start: float, end: float) -> list[tuple[float, float]]:
-        """Return the times and values from `start` to `end`."""
-        first, last = bisect_right(self.times, start), bisect_right(self.times, end)
-        return list(zip(self.times[first:last], self.values[first:last], strict=True))
 
 
 class ProcessSamples:
@@ -230,6 +199,9 @@ class WindowBuilder:
         self._cards: dict[str, Gpu] = {}  # the GPU of each MIG instance
         self._codes: dict[str, float | None] = {}  # the last XID of each GPU
         self._came: dict[str, dict[float, float]] = {}  # when XIDs came, by GPU and code
+        self._holders: dict[
+            tuple[str, int], tuple[Process, float, int]
+        ] = {}  # by GPU and PID: the last one, when, which
         self.own: frozenset[int] | None = None
         self.start = self.end = 0.0
         self.samples = 0
@@ -244,7 +216,7 @@ class WindowBuilder:
         self.end = max(self.end, snapshot.time)
         self.samples += 1
         servers, keys = _by_gpu(snapshot.serving), self.identities.keys(snapshot.gpus)
-        for kept in (self._rows, self._host, self._latest, self._codes, self._came):
+        for kept in (self._rows, self._host, self._latest, self._codes, self._came, self._holders):
             rename(kept, self.identities.renamed)
         for key, gpu in zip(keys, snapshot.gpus, strict=True):
             self._add(key, Row(snapshot.time, gpu, program, servers.get(key)), gpu, host)
@@ -253,7 +225,19 @@ class WindowBuilder:
                 self._cards[name] = gpu
                 self._add(name, Row(snapshot.time, instance, program, servers.get(name)), instance, host)
 
+    def _key(self, name: str, process: Process, time: float) -> ProcessKey | None:
+        """Return what tells a process from others that had its PID on the same GPU."""
+        if process.pid is None:
+            return None
+        pid = int(process.pid)
+        before, at, turn = self._holders.get((name, pid), (process, time, 0))
+        turn += is_another(before, process, time - at)
+        self._holders[name, pid] = process, time, turn
+        return pid, turn
+
     def _add(self, name: str, row: Row, gpu: Gpu, host: list[float | None]) -> None:
+        if row.processes is not None:
+            row.processes.keys = [self._key(name, process, row.time) for process, _ in row.processes]
         self._rows.setdefault(name, []).append(row)
         self._host.setdefault(name, []).append(host)
         self._latest[name] = gpu
@@ -270,6 +254,7 @@ class WindowBuilder:
             if not self._rows[name]:
                 del self._rows[name], self._host[name], self._latest[name], self._codes[name], self._came[name]
                 self._cards.pop(name, None)
+        self._holders = {key: known for key, known in self._holders.items() if known[1] >= time}
         self.start = min((rows[0].time for rows in self._rows.values()), default=time)
 
     def cut(self, name: str, time: float) -> None:
@@ -313,7 +298,7 @@ def _programs_changed(rows: Sequence[Row]) -> bool:
     for at in range(len(rows) - 2, -1, -1):
         before = rows[at].processes
         if before is not None:
-            return bool(before or last) and before.pids != last.pids and {*before.pids}.isdisjoint(last.pids)
+            return bool(before or last) and before.keys != last.keys and {*before.keys}.isdisjoint(last.keys)
     return False
 
 
@@ -379,18 +364,18 @@ def instance_name(gpu: Gpu) -> str:
     return "/".join(parts) or (gpu.uuid or "?")
 
 
-def _tracks(listed: Sequence[Listed | None], times: Sequence[float]) -> dict[int, ProcessSamples]:
-    seen: dict[int, list[tuple[int, list[float | None], str | None]]] = {}
-    latest: dict[int, Process] = {}
+def _tracks(listed: Sequence[Listed | None], times: Sequence[float]) -> dict[ProcessKey, ProcessSamples]:
+    seen: dict[ProcessKey, list[tuple[int, list[float | None], str | None]]] = {}
+    latest: dict[ProcessKey, Process] = {}
     for place, processes in enumerate(listed):
         if processes is None:
             continue
-        for pid, state, (process, values) in zip(processes.pids, processes.states, processes, strict=True):
-            if pid is not None:
-                latest[pid] = process
-                seen.setdefault(pid, []).append((place, values, state))
+        for key, state, (process, values) in zip(processes.keys, processes.states, processes, strict=True):
+            if key is not None:
+                latest[key] = process
+                seen.setdefault(key, []).append((place, values, state))
     read = frozenset(at for at, processes in enumerate(listed) if processes is not None)
-    return {pid: ProcessSamples(pid, latest[pid], places, times, read) for pid, places in seen.items()}
+    return {key: ProcessSamples(key[0], latest[key], places, times, read) for key, places in seen.items()}
 
 
 _IDENTITY = ("index", "uuid", "name", "throttle_reasons", "memory_percent", "utilization_trace")

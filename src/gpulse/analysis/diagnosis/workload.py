@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .window import GpuWindow
+    from .window import GpuWindow, ProcessKey
 
 BUSY_SM = 0.5  # per cent of SM activity from which a sample shows work
 _LEAST_SM = 0.08  # per cent; less is not told from nothing however rare samples are
@@ -64,17 +64,17 @@ def held_spans(gpu: GpuWindow) -> list[tuple[int, int]]:
     """Return the stretches in which the GPU was held by the same programs, as pairs of first place and place after the last."""
     held = _held(gpu)
     spans: list[tuple[int, int]] = []
-    holders: set[int] = set()
-    now: set[int] = set()
-    before: Sequence[int | None] = ()
+    holders: set[ProcessKey] = set()
+    now: set[ProcessKey] = set()
+    before: Sequence[ProcessKey | None] = ()
     bridge = max(_BRIDGE, 2.5 * gpu.interval)
     for at, holds in enumerate(held):
         if not holds:
             continue
         listed = gpu.processes[at]
-        pids = () if listed is None else listed.pids
-        if pids != before:  # seldom
-            before, now = pids, {pid for pid in pids if pid is not None}
+        keys = () if listed is None else listed.keys
+        if keys != before:  # seldom
+            before, now = keys, {key for key in keys if key is not None}
         near = bool(spans) and gpu.times[at] - gpu.times[spans[-1][1] - 1] <= bridge
         if near and not (now and holders and now.isdisjoint(holders)):
             spans[-1] = (spans[-1][0], at + 1)

@@ -14,7 +14,7 @@ from ..session import open_sampler, source_name, terminal_of, theme_of, with_pas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from ...analysis.diagnosis.running import RunningDiagnosis
     from ...model.catalog import Gpu
@@ -64,7 +64,7 @@ def run(arguments: Arguments) -> int:
         if code is not None:
             code.add(snapshot.time, snapshot.gpus, own)
     if arguments.since is not None:
-        running.note(_events(arguments, names))
+        running.note(_events(arguments, users))
     diagnosis = running.diagnosis()
     if asked is not None:
         asked.check()
@@ -234,7 +234,7 @@ def _remembered(since: float, path: str | None) -> Iterator[Snapshot]:
         yield from reader.snapshots(now - since, now)
 
 
-def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Event]:
+def _events(arguments: Arguments, uuids: Container[str | None]) -> Iterator[Event]:
     """Yield what the history knows of the GPUs that were asked for."""
     import time
 
@@ -243,7 +243,7 @@ def _events(arguments: Arguments, names: dict[int | None, str]) -> Iterator[Even
     now = time.time()
     with HistoryReader(arguments.history) as reader:
         for event in reader.events(now - arguments.since, now):
-            if not arguments.gpu or any(label.isdecimal() and int(label) in names for label in event.gpus):
+            if not arguments.gpu or any(uuid in uuids for uuid in event.uuids):
                 yield event
 
 

@@ -160,12 +160,12 @@ def run_strips(run: Run, charts: Sequence[ReportChart]) -> list[Strip]:
     chart = next((at for at, chart in enumerate(charts) if chart.title == title), None)
     if chart is None:
         return []
-    strips = []
+    strips, uuids = [], {label: gpu.uuid for label, gpu in zip(run.labels, run.summary.gpus, strict=True)}
     for at, line in enumerate(charts[chart].lines):
         spans = [
             (event.time - run.start, _end(event, run.end) - run.start, event.severity)
             for event in run.events
-            if line.gpu in event.gpus and event.severity in ("critical", "warn")
+            if event.is_about(uuids.get(line.gpu), line.gpu) and event.severity in ("critical", "warn")
         ]
         strips.append(Strip(line.name, (chart, at), spans))
     return strips

@@ -298,7 +298,7 @@ def _level(key: str, **values: float | None) -> str:
 def serving_table(run: Run) -> TableBlock:
     """Return the model servers: what they made, who waited, and what it took."""
     rows: list[list[Cell]] = []
-    numbers = {gpu.uuid: label for gpu, label in zip(run.last.gpus, run.labels, strict=False)}
+    numbers = {gpu.uuid: label for gpu, label in zip(run.summary.gpus, run.labels, strict=True)}
     for served in run.serving:
         queue = " / ".join(quantity_text("", _round(served.mean(key))) for key in ("running", "waiting"))
         cache = served.highest.get("kv_cache")

@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+from ...analysis.readings import is_another
 from ...analysis.tally import GpuTally
 from ...errors import GpulseError, UsageError
 from ...model.catalog import GPU_METRICS, slice_share
@@ -237,6 +238,7 @@ class Uses:
 
     def __init__(self) -> None:
         self._uses: dict[tuple[float, str], ProcessSpan] = {}
+        self._ended: list[ProcessSpan] = []  # processes whose PID was given to another one
         self.instances: dict[str, InstanceSpan] = {}
 
     def add(self, gpus: Iterable[tuple[str, Gpu]], time: float, seconds: float) -> None:
@@ -254,7 +256,10 @@ class Uses:
     def _add_part(self, label: str, part: Gpu, share: float, time: float, seconds: float, instance: str = "") -> None:
         there = [process for process in part.processes if process.pid is not None]
         for process in there:
-            key = (process.pid or 0.0, process.name or "")  # a PID is reused, rarely by the same program
+            key = (process.pid or 0.0, process.name or "")
+            known = self._uses.get(key)
+            if known is not None and is_another(known.process, process, time - known.last):
+                self._ended.append(self._uses.pop(key))
             if key not in self._uses:
                 self._uses[key] = ProcessSpan(process, time)
             self._uses[key].add(process, label, time, seconds, share / len(there))
@@ -268,7 +273,7 @@ class Uses:
 
     def sorted(self) -> Sequence[ProcessSpan]:
         """Return them, the most GPU-hours first."""
-        return sorted(self._uses.values(), key=lambda use: (-use.hours, use.process.pid or 0.0))
+        return sorted((*self._ended, *self._uses.values()), key=lambda use: (-use.hours, use.process.pid or 0.0))
 
 
 _NUMBER = re.compile(r"^(?:slurm:)?(\d{1,12}(?:_\d{1,9})?)$")

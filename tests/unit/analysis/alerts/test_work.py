@@ -226,3 +226,12 @@ class TestGpuFree:
             600,
         )
         assert turns(found) == [("gpu_free", "fire", 230.0)]
+
+
+def test_a_service_that_computes_a_little_every_second_is_not_idle() -> None:
+    rules = book("idle_allocation", idle_allocation={"for": 60})
+    assert watch(rules, lambda _: gpu(processes=(process(7, 2 * GIB),), utilization=0, sm_active=0.3), 120) == []
+    assert (
+        len(watch(rules, lambda _: gpu(processes=(process(7, 2 * GIB),), utilization=0, sm_active=0.0), 120, start=120))
+        == 1
+    )

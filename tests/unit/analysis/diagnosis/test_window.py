@@ -36,7 +36,7 @@ def test_the_cpu_of_a_process_is_shared_over_the_whole_time() -> None:
     there = lambda second: ({}, {"pid": 9, "cpu_percent": 90.0}) if second < 15 else ({},)  # noqa: E731
     window = windows_of(samples({"processes": there}, seconds=30)).windows()[0]
     whole = Workload(window).whole
-    assert window.tracks[9].mean("cpu_percent", window.weights, range(whole.first, whole.end)) == pytest.approx(
+    assert window.tracks[9, 0].mean("cpu_percent", window.weights, range(whole.first, whole.end)) == pytest.approx(
         45.0, abs=2.0
     )
 

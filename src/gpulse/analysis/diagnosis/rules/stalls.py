@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ..parts import pauses, wait_causes
 from ..rule import DiagnosisRule, Span, Verdict, above, median, seen
-from ..window import TRACE_STEP
+from ..trace import TRACE_STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -270,7 +270,7 @@ def _processes(gpu: Gpu, state: State, cells: int) -> Section:
 def _events(gpu: Gpu, state: State, cells: int) -> Section:
     now = state.shown.time if state.shown else state.now
     past = [event for event in state.events if event.time <= now]
-    mine = [event for event in past if (gpu.uuid in event.uuids if event.uuids else label(gpu) in event.gpus)]
+    mine = [event for event in past if event.is_about(gpu.uuid, label(gpu))]
     lines = []
     for event in mine[:_EVENTS]:
         lasted = lasted_text(event, now)
