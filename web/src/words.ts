@@ -32,9 +32,10 @@ export function silence(gpu: Gpu): string {
 /** Return how busy a GPU is; undefined where nobody measures it. */
 const shareOf = (gpu: Gpu) => numberOf(gpu, "utilization") ?? numberOf(gpu, "sm_active");
 
-/** Tell whether nobody uses a GPU: processes that cannot be seen still show in its load and its memory. */
+/** Tell whether nobody uses a GPU: processes that cannot be seen still show in its load and its memory. Without any of these nobody can tell. */
 function isFree(gpu: Gpu): boolean {
-  const known = !silence(gpu) && !gpu.gaps?.["processes"] && !gpu.held_for;
+  const measured = shareOf(gpu) !== undefined || numberOf(gpu, "memory_used") !== undefined;
+  const known = measured && !silence(gpu) && !gpu.gaps?.["processes"] && !gpu.held_for;
   return known && (shareOf(gpu) ?? 0) < BUSY && (numberOf(gpu, "memory_unattributed") ?? 0) < UNATTRIBUTED;
 }
 

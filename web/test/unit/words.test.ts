@@ -18,7 +18,7 @@ test("a GPU whose activity is not measured is not counted as idle", () => {
 
 test("a GPU is free only if nothing shows that somebody uses it", () => {
   assert.equal(userText(gpu({ utilization: 0 }), []), "free");
-  assert.equal(userText(gpu({ gaps: { utilization: "unsupported" } }), []), "free", "as far as is known");
+  assert.equal(userText(gpu({ memory_used: 0, gaps: { utilization: "unsupported" } }), []), "free", "as far as is known");
   assert.equal(userText(gpu({ utilization: 84 }), []), "");
   assert.equal(userText(gpu({ utilization: 0, memory_unattributed: 60 * 2 ** 30 }), []), "");
   assert.equal(userText(gpu({ silence: ["no permission", "warn"] }), []), "");

@@ -266,7 +266,7 @@ def _hole_between(gaps: Sequence[tuple[float, float]], before: float, time: floa
         if first >= time:
             break
         if first >= before and last - first > 0.5 * step:
-            return first if first > before else before + min(step, (time - before) / 2)
+            return max(first, before) + min(1.0, (min(last, time) - max(first, before)) / 2)
     return None
 
 
