@@ -10,7 +10,7 @@ import pytest
 from gpulse.store.history import HistoryReader, verify
 from gpulse.store.history.columns import Column, pack, unpack
 from gpulse.store.history.database import checksum, sum_of
-from gpulse.store.history.recorded import RecordedTime, Stretch, pack_stretches, unpack_stretches
+from gpulse.store.history.recorded import RecordedSpan, RecordedTime, pack_stretches, unpack_stretches
 from tests.unit.store.history.ticks import START, gpu, tick, write
 
 
@@ -60,10 +60,10 @@ def test_a_history_of_an_earlier_version_is_read(tmp_path: Path) -> None:
 
 def test_an_earlier_version_reads_a_block_that_names_its_stretches() -> None:
     times = pack({0: Column.of_ticks(6, [1.0, 2.0]), 2: Column.of_ticks(6, [1.0, 1.0])})
-    named = times + pack_stretches([Stretch(0.0, 2.0, 1.0)])
+    named = times + pack_stretches([RecordedSpan(0.0, 2.0, 1.0)])
     assert unpack(named, 2)[0].mean == [1.0, 2.0]
     assert unpack_stretches(times) is None
-    assert unpack_stretches(named) == [Stretch(0.0, 2.0, 1.0)]
+    assert unpack_stretches(named) == [RecordedSpan(0.0, 2.0, 1.0)]
 
 
 def test_every_second_that_a_restart_took_is_known(tmp_path: Path) -> None:
