@@ -222,7 +222,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from record' -l theme -x -a 'auto 
 complete -c gpulse -n '__fish_seen_subcommand_from record' -l help -s h -d 'Show this help and exit'
 complete -c gpulse -n '__fish_seen_subcommand_from replay' -d 'Recording to play (.ndjson or .ndjson.gz)'
 complete -c gpulse -n '__fish_seen_subcommand_from replay' -l speed -x -a '0.5 2 4 16 max' -d 'Playback speed as a factor; `max` plays every sample as fast as possible (default: 1)'
-complete -c gpulse -n '__fish_seen_subcommand_from replay' -l start -x -d 'Start TIME into the recording, for example 90s, 5m or 1h'
+complete -c gpulse -n '__fish_seen_subcommand_from replay' -l start -x -d 'Where to start: a time into the recording (90s, 5m), a time of day (the first 03:00 in it) or a date with a time'
 complete -c gpulse -n '__fish_seen_subcommand_from replay' -l loop -d 'Start over at the end'
 complete -c gpulse -n '__fish_seen_subcommand_from replay' -l top -d 'Play on the live screen (default on a terminal)'
 complete -c gpulse -n '__fish_seen_subcommand_from replay' -l status -d 'Print one status view per sample (default when not on a terminal)'

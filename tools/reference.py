@@ -14,7 +14,7 @@ import gpulse
 from gpulse import callbacks, sinks, testing
 from gpulse.model.verdict import Diagnosis
 from gpulse.present.exposition import Family, series_name
-from gpulse.surfaces.exporter.exporter import Exporter
+from gpulse.surfaces.exporter.exporter import Exporter, history_families
 from gpulse.surfaces.exporter.families import DETAIL_SERIES
 from gpulse.surfaces.exporter.remote_write import RemoteWrite
 from gpulse.surfaces.web.openapi import QUESTIONS, document
@@ -178,3 +178,5 @@ def _families() -> Iterator[Family]:
         _sent=0, _requests=0, _lost={}, _retries=0, _spool=SimpleNamespace(waiting=0, size=0), _success=0
     )
     yield from RemoteWrite.families(idle)
+    recording: Any = SimpleNamespace(writable=True, failures=0, waiting=0, lost=0)
+    yield from history_families(recording)

@@ -12,7 +12,7 @@ import pytest
 from gpulse.cli.main import main
 from gpulse.errors import RecordingError
 from gpulse.live.past import Past
-from gpulse.model.catalog import Process
+from gpulse.model.catalog import Gpu, Process
 from gpulse.model.codec import time_text
 from gpulse.store.history import HistoryReader
 from gpulse.surfaces.report.account import account
@@ -24,7 +24,7 @@ STEP = 5  # seconds between samples
 FIRST = 4 * 3600 + 203  # seconds at which recording stops: inside a window, a minute and ten seconds
 END = 12 * 3600
 TIERS = (0, 10, 60, 600)
-BUSY = 80
+BUSY, WATTS = 80, 300.0
 
 
 class Outage:
@@ -57,8 +57,11 @@ def samples(length: int) -> list[int]:
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
     path = str(tmp_path_factory.mktemp("gap") / "history.db")
     ada = [Process({"pid": 7, "name": "train", "user": "ada", "memory_used": 1 << 30, "running_time": 9e5})]
-    machine = gpu(processes=tuple(ada), utilization=BUSY, power_draw=300.0)
-    write(path, (tick(at, machine, cpu_percent=10.0) for at in samples(request.param)))
+
+    def machine(at: int) -> Gpu:  # the counter of energy goes on in the gap
+        return gpu(processes=tuple(ada), utilization=BUSY, power_draw=WATTS, energy=1e6 + WATTS * at)
+
+    write(path, (tick(at, machine(at), cpu_percent=10.0) for at in samples(request.param)))
     return path, request.param
 
 
@@ -136,7 +139,9 @@ def test_usage_over_time_has_no_dips(outage: Outage, points: int) -> None:
             assert held is None
         else:
             assert held == pytest.approx(1.0, abs=0.002)
+            assert owner["watts"][at] == pytest.approx(WATTS, rel=0.01)
     assert owner["gpu_hours"] == pytest.approx((END - outage.length) / 3600, abs=0.01)
+    assert owner["energy"] == pytest.approx(WATTS * (END - outage.length), rel=0.01)
 
 
 def test_usage_inside_it_is_nothing(outage: Outage, capsys: pytest.CaptureFixture[str]) -> None:

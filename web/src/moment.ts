@@ -1,6 +1,6 @@
 // A moment of the past: the machine as it was at the end of the window or under the cursor, with the events of the window.
 
-import type { Api } from "./api.ts";
+import { Refusal, type Api } from "./api.ts";
 import type { Gpu, Happening } from "./contract.ts";
 import { Machine } from "./machine.ts";
 
@@ -69,7 +69,10 @@ export class Moment {
           machine.takeSnapshot(snapshot);
           this.take(machine, "");
         },
-        (error: unknown) => signal.aborted || this.take(this.blank(this.machine, at), error instanceof Error ? error.message : String(error)),
+        (error: unknown) => {
+          const missing = error instanceof Refusal && error.status === 404;
+          if (!signal.aborted) this.take(this.blank(this.machine, at, missing ? "not recorded" : ""), error instanceof Error ? error.message : String(error));
+        },
       );
     }, wait);
   }
@@ -95,15 +98,15 @@ export class Moment {
     );
   }
 
-  /** Return the same GPUs without any value. */
-  private blank(like: Machine, at: number): Machine {
+  /** Return the same GPUs without any value, and say why, if that is known. */
+  private blank(like: Machine, at: number, why = ""): Machine {
     const machine = new Machine(() => at);
     machine.server = like.server;
     machine.driver = like.driver;
     machine.gpus = like.gpus.map((gpu) => {
       const values = Object.keys(gpu).map((key) => [key, LASTING.test(key) ? gpu[key] : null]);
       const never = Object.entries(gpu.gaps ?? {}).filter(([, gap]) => gap === "unsupported");
-      return { ...Object.fromEntries(values), state: "ok", gaps: Object.fromEntries(never), processes: [], instances: [] } as unknown as Gpu;
+      return { ...Object.fromEntries(values), state: "ok", gaps: Object.fromEntries(never), processes: [], instances: [], silence: why ? [why, "label"] : undefined } as unknown as Gpu;
     });
     machine.time = at;
     return machine;

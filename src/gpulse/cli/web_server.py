@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..live.hub import Hub
     from ..model.snapshot import Check, Snapshot
     from ..model.verdict import Diagnosis
+    from ..store.history import Recorder
     from ..surfaces.exporter.remote_write import Receiver, RemoteWrite
     from .options import Arguments
 
@@ -188,8 +189,14 @@ class Exports:
 
         return wanted(*self._parts, bool(self._arguments.otlp)) | self._tenants.wanted | Wanted(self.details)
 
-    def start(self, took: Callable[[], float | None], ends: Any) -> list[Callable[[Snapshot], None]]:
+    def start(
+        self, took: Callable[[], float | None], ends: Any, recorder: Recorder | None = None
+    ) -> list[Callable[[Snapshot], None]]:
         """Start pushing and return the functions that take each sample; `took` tells how long the latest took."""
+        from ..surfaces.exporter.exporter import history_families
+
+        if recorder is not None:
+            self._exporter.more.append(lambda: history_families(recorder))
         takers: list[Callable[[Snapshot], None]] = [lambda snapshot: self._exporter.add(snapshot, took())]
         if self._arguments.otlp:
             from ..surfaces.exporter.otlp import OtlpPush
@@ -201,7 +208,7 @@ class Exports:
         if self._remote.get("url") and (remote := self._remote_write()) is not None:
             remote.start()
             ends.callback(remote.end, _PATIENCE)
-            self._exporter.more = remote.families
+            self._exporter.more.append(remote.families)
             takers.append(remote.add)
         return takers
 

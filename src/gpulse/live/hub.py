@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from ..analysis.alerts import Transition
     from ..delivery.alerts import Alerts
     from ..model.event import Event
-    from ..model.snapshot import Snapshot
+    from ..model.snapshot import Problem, Snapshot
     from ..model.verdict import Diagnosis
     from ..monitor.presence import Presence
     from ..sampling.sampler import Sampler
+    from ..store.history import Recorder
 
 _PROCESSES_EVERY = 5.0  # seconds between two lists of processes
 
@@ -46,7 +47,8 @@ class Hub(StreamLog):
 
     `conceal` maps each snapshot to what clients may see; without it, `commands` says whether command lines are kept.
     `watchers` are called with every snapshot in the hub's own thread, `keep` with every snapshot and what happened at it; one that
-    raises is told to `failed`, once for each message. `details` are the metrics of that group which the sampler reads.
+    raises is told to `failed`, once for each message. `recorder` keeps them in a history, and what is wrong with that is a problem.
+    `details` are the metrics of that group which the sampler reads.
     `latest`, `after` and `greeting` may be called by any thread and never wait for a driver or a disk.
     """
 
@@ -59,6 +61,7 @@ class Hub(StreamLog):
         watchers: Iterable[Callable[[Snapshot], None]] = (),
         alerts: Alerts | None = None,
         keep: Callable[[Snapshot, Sequence[Event]], None] | None = None,
+        recorder: Recorder | None = None,
         failed: Callable[[Exception], None] | None = None,
         conceal: Callable[[Snapshot], Snapshot] | None = None,
         details: Collection[str] = (),
@@ -69,7 +72,8 @@ class Hub(StreamLog):
         self._conceal = conceal or (None if commands else wire.without_commands)
         self.alerts = alerts
         self._identities = GpuIdentities() if alerts is None else alerts.gpus
-        self._keep = keep
+        self._recorder = recorder
+        self._keep = keep if recorder is None else recorder.put
         self.events = EventLog()
         # what programs of this computer say of themselves belongs to no simulated machine, and names files and functions
         self.real = sampler is None or sampler.source.machine.real
@@ -127,6 +131,16 @@ class Hub(StreamLog):
         silent = bool(gpus) and all(gpu.state in DOWN for gpu in gpus)
         return "no GPU responds." if silent else super().trouble
 
+    @property
+    def unready(self) -> str:
+        """Why it does not do all that it should: it cannot be asked, or its history cannot be written; empty if it does."""
+        return self.trouble or next((problem.message for problem in self._unrecorded), "")
+
+    @property
+    def _unrecorded(self) -> Sequence[Problem]:
+        """What keeps the history from being written now."""
+        return self._recorder.problems[-1:] if self._recorder is not None and not self._recorder.writable else ()
+
     def concealed(self, snapshot: Snapshot) -> Snapshot:
         """Return what clients may see of a snapshot."""
         return snapshot if self._conceal is None else self._conceal(snapshot)
@@ -177,7 +191,8 @@ class Hub(StreamLog):
         """Return a message with what is wrong now if that has changed; what it costs grows, and is told with each judgement."""
         active = () if self.alerts is None else self.alerts.active
         standing = None if self.alerts is None else self.alerts.standing
-        before, self.problems = self.problems, wire.problems(self.verdicts.latest, active, snapshot.time, standing)
+        found = wire.problems(self.verdicts.latest, active, snapshot.time, standing)
+        before, self.problems = self.problems, [*wire.history_problems(self._unrecorded, snapshot.time), *found]
         same = wire.same_problems(self.problems, before)
         return [] if same and not (judged and self.problems) else [wire.message("problems", self.problems)]
 

@@ -129,14 +129,14 @@ class LiveMachine:
         past = None
         if settings.history is not None:
             history, real = settings.history or None, sampler.source.machine.real
-            self._recorder, past = open_history(history, real, self._ends, self._unwritten)
+            self._recorder, past = open_history(history, real, self._ends, self._unwritten, settings.failed)
         user = settings.user
         hub = Hub(
             sampler,
             settings.interval,
             commands=user is None,
             conceal=None if user is None else lambda snapshot: wire.without_commands(snapshot, user),
-            keep=self._recorder.put if self._recorder else None,
+            recorder=self._recorder,
             alerts=settings.alerts(None if past is None else past.path),
             failed=lambda error: settings.failed(f"a sample failed: {error!r}"),
         )

@@ -34,11 +34,16 @@ _MOST_EVENTS = 2000
 
 
 def open_history(
-    path: str | None, real: bool, ends: ExitStack, told: Callable[[HistoryError], None]
+    path: str | None,
+    real: bool,
+    ends: ExitStack,
+    told: Callable[[HistoryError], None],
+    failed: Callable[[str], None] | None = None,
 ) -> tuple[Recorder | None, Past | None]:
     """Open a history to write and to ask, which `ends` closes; a machine that is not this computer has a temporary one by default.
 
-    `told` is given the error if it cannot be written: one that another process writes already is only read.
+    `told` is given the error if it cannot be written: one that another process writes already is only read. `failed` is given a sentence
+    when it cannot be written any more.
     """
     if path is None and not real:
         import tempfile
@@ -47,8 +52,8 @@ def open_history(
         path = os.path.join(folder, "history.db")
     recorder: Recorder | None = None
     try:
-        recorder = Recorder(path)
-        ends.callback(recorder.close, 1.0)
+        recorder = Recorder(path, told=failed)
+        ends.callback(_end, recorder, failed)
         path = recorder.path
     except HistoryError as error:
         told(error)
@@ -57,6 +62,13 @@ def open_history(
     past = Past(path)
     ends.callback(past.close)
     return recorder, past
+
+
+def _end(recorder: Recorder, failed: Callable[[str], None] | None) -> None:
+    """Close a history and tell how many samples are lost, if any are."""
+    recorder.close(1.0)
+    if recorder.unwritten and failed is not None:
+        failed(f"{recorder.unwritten} samples could not be written to {recorder.path} and are lost.")
 
 
 class Past:

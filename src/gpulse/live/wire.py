@@ -12,10 +12,12 @@ from ..analysis.concerns import concerns, standing_of
 from ..analysis.readings import activity
 from ..model.catalog import GPU_METRICS, HOST_METRICS, PROCESS_METRICS, SERVER_METRICS, TRACES, Gpu, Process
 from ..model.snapshot import Snapshot
+from ..model.verdict import Concern
 from ..present.alerts import alert_plain
 from ..present.concerns import worded
 from ..present.cost import serving_pieces
 from ..present.events import event_style, event_text
+from ..present.text import clean
 from ..present.words import hold_note, remarks, silence
 from ..store.history.columns import SERVING
 from ..value import Value
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from ..model.catalog import Server
     from ..model.event import Event
     from ..model.metric import Metric, Reading
+    from ..model.snapshot import Problem
     from ..model.verdict import Diagnosis
 
 _ENDLESS = 1e300  # the catalog's word for no upper bound
@@ -88,6 +91,21 @@ def problems(
             {"id": id, "rule": active[id].rule, **standing(active[id], now)} for id in plain["alerts"] if id in active
         ]
     return found
+
+
+def history_problems(found: Iterable[Problem], now: float) -> list[dict[str, Any]]:
+    """Return what is wrong with the history, in the shape of `problems`."""
+    return [
+        Concern(
+            "history-unwritable",
+            "critical",
+            now,
+            title="history not written",
+            text=clean(one.message),
+            remedy=one.remedy,
+        ).to_plain()
+        for one in found
+    ]
 
 
 def same_problems(found: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]]) -> bool:
@@ -261,6 +279,11 @@ class StreamLog:
         if not self.number:
             return "no sample has been taken yet."
         return "" if self.age < 3 * self.interval + 5 else f"the last sample is {self.age:.0f} s old."
+
+    @property
+    def unready(self) -> str:
+        """Why it does not do all that it should, in a sentence; empty if it does."""
+        return self.trouble
 
     @property
     def ready(self) -> bool:

@@ -203,17 +203,22 @@ class HistorySink(Sink):
         self._path = path
         self.real_only = path is None  # this machine's history is no place for a simulated one
         self._recorder: Recorder | None = None
+        self._news: list[str] = []  # what the recorder has said, in its own thread
 
     def open(self) -> None:
         from ..store.history import Recorder
 
-        self._recorder = Recorder(self._path)
+        self._recorder = Recorder(self._path, told=self._news.append)
 
     def write(self, sample: Sample) -> None:
         if self._recorder is not None:
             self._recorder.put(sample.snapshot, (*sample.events, *(alert.event for alert in sample.alerts)))
+        if self._news:
+            raise GpulseError(self._news.pop(0))  # the sample itself is kept; the worker says this once
 
     def close(self) -> None:
-        if self._recorder is not None:
-            self._recorder.close()
-            self._recorder = None
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.close()
+            if recorder.unwritten:
+                raise GpulseError(f"{recorder.unwritten} samples could not be written to {recorder.path} and are lost.")

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Happening, Snapshot } from "../../src/contract.ts";
+import { Refusal } from "../../src/api.ts";
+import type { Gpu, Happening, Snapshot } from "../../src/contract.ts";
 import { moved } from "../../src/gestures.ts";
 import { Machine } from "../../src/machine.ts";
 import { clusters } from "../../src/marks.ts";
 import { Moment } from "../../src/moment.ts";
+import { MISSING } from "../../src/numbers.ts";
+import { busyText, silence, userText } from "../../src/words.ts";
 
 const NOW = 1_700_000_000;
 
@@ -22,7 +25,7 @@ function rig(history = true) {
   const api = {
     snapshot: async (at?: number) => {
       asked.push(at as number);
-      if (answers.fail) throw new Error("nothing was recorded at that time.");
+      if (answers.fail) throw new Refusal(404, "nothing was recorded at that time.");
       return snapshot(Math.floor(at as number), Math.floor(at as number) % 1000);
     },
     events: async (from: number, to: number): Promise<Happening[]> => [{ time: (from + to) / 2, kind: "xid", level: "critical", text: "XID 79" }],
@@ -62,7 +65,16 @@ test("where nothing was recorded there are no values, and that is said", async (
   moment.show([NOW - 600, NOW - 300], live);
   await settle();
   assert.deepEqual([moment.problem, moment.machine.gpus[0]?.["power_draw"]], ["nothing was recorded at that time.", null]);
-  assert.equal(moment.machine.gpus[0]?.name, "H100");
+  const gpu = moment.machine.gpus[0] as Gpu;
+  assert.equal(gpu.name, "H100");
+  assert.deepEqual([silence(gpu), userText(gpu, []), busyText(moment.machine.gpus)], ["not recorded", "", MISSING]);
+  assert.equal(moment.machine.healthy(), undefined);
+});
+
+test("a GPU without any value is not free", () => {
+  const gpu = { uuid: "GPU-a", state: "ok", utilization: null, memory_used: null, processes: [] } as unknown as Gpu;
+  assert.equal(userText(gpu, []), "");
+  assert.equal(userText({ ...gpu, memory_used: 0 }, []), "free");
 });
 
 test("without a history the machine is frozen", async () => {

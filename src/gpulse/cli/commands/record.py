@@ -8,7 +8,7 @@ import sys
 from ...errors import GpulseError, UsageError
 from ...units import duration_text, parse_duration, parse_size, size_text
 from ..options import COMMON, Arguments, Option, Verb, seconds, some_words, whole
-from ..output import Ending, StatusLine
+from ..output import Ending, StatusLine, say
 from ..session import open_sampler, source_name
 
 TYPE_CHECKING = False
@@ -139,9 +139,8 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
     from ...store.history import Recorder
 
     rules = RuleSet(rules_from(read_config(config_path(os.environ)).get("alerts", {})), clock=ClockWatch())
-    recorder = Recorder(arguments.history or None)
+    recorder = Recorder(arguments.history or None, told=say)
     sys.stderr.write(f"gpulse: recording the history of this machine to {recorder.path}; press Ctrl-C to stop.\n")
-    told: set[str] = set()
     live = LiveDiagnosis()
     try:
         with Ending() as ending:
@@ -150,10 +149,6 @@ def _to_history(sampler: Sampler, arguments: Arguments) -> None:
                 changed = [verdict_event(verdict, snapshot.time) for verdict in live.changes]
                 alerts = [transition.event for transition in rules.observe(snapshot)]
                 recorder.put(snapshot, [*rules.events, *alerts, *changed])
-                for problem in recorder.problems:
-                    if problem.message not in told:
-                        told.add(problem.message)
-                        sys.stderr.write(f"gpulse: {problem.message} {problem.remedy}\n")
     finally:
         recorder.close()
     if recorder.unwritten:

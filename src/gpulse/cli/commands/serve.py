@@ -142,16 +142,16 @@ def _serve(
         sampler.settle()
         real = sampler.source.machine.real
         recorder, past = (
-            (None, None) if arguments.no_history else open_history(arguments.history, real, ends, _unwritten)
+            (None, None) if arguments.no_history else open_history(arguments.history, real, ends, _unwritten, say)
         )
         _resume(alerts, past, real, ends)
         hub = Hub(
             sampler,
             arguments.interval,
             commands=not arguments.no_commands,
-            watchers=exports.start(lambda: hub.took, ends),
+            watchers=exports.start(lambda: hub.took, ends, recorder),
             alerts=alerts,
-            keep=recorder.put if recorder else None,
+            recorder=recorder,
             failed=lambda error: say(f"sampling failed: {error!r}."),
             details=exports.details,
         )

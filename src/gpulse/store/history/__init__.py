@@ -9,8 +9,9 @@ from __future__ import annotations
 from ..place import HistoryBusy, HistoryError, default_path, existing_path, holder, other_path, path_to_read
 from .answers import OWNERS, GpuIdentity, HistorySeries, ProcessNames, ProcessUse, Usage, UsageTimes
 from .reader import HistoryReader
+from .recorder import Recorder
 from .verifying import Verification, repair, verify
-from .writer import HistoryWriter, Recorder
+from .writer import HistoryWriter
 
 __all__ = [
     "Recorder", "HistoryWriter", "HistoryReader", "HistorySeries", "GpuIdentity", "Usage", "UsageTimes", "ProcessUse",

@@ -80,6 +80,10 @@ class Account:
             self.busy = (self.busy or 0.0) + ran
         return ran
 
+    def forget(self) -> None:
+        """Count kernels from the next reading on."""
+        self._ran = Growth()
+
     def reach(self, time: float) -> None:
         """Note that it was there at a time; a clock that was set back makes it begin earlier."""
         self.first, self.last = min(self.first, time), max(self.last, time)
@@ -131,7 +135,12 @@ class Accounts:
         """Count one sample."""
         time = snapshot.time
         elapsed, late = self._cadence.next(time)
-        elapsed *= not late  # a gap belongs to nobody
+        if late:  # a gap belongs to nobody, nor does what counters grew by in it
+            elapsed = 0.0
+            for split in self._splits.values():
+                split.forget()
+            for account in self._live.values():
+                account.forget()
         live: dict[tuple[str, float], Account] = {}
         hidden: set[str] = set()
         for uuid, gpu, parent in parts_of(snapshot):
@@ -261,6 +270,11 @@ class EnergySplit:
         self._held: dict[Account, tuple[float, float | None]] = {}
         self._waits = False
         self._grew = False
+
+    def forget(self) -> None:
+        """Count energy from the next reading on."""
+        self._counter = Growth()
+        self._clear()
 
     def hold(self, holder: Account, seconds: float, ran: float | None, counted: bool) -> None:
         """Note who holds the GPU and for how many seconds its kernels ran; `counted`: by a counter, which is read occasionally."""

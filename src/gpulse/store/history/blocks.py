@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from .columns import Floats
-    from .recorded import Stretch
+    from .recorded import RecordedSpan
 
 _TIMES, _SECONDS = 0, 2  # the slots of a block's own part
 _MILLISECONDS = 6  # their coding
@@ -38,7 +38,7 @@ class Rows(Value):
     times: Floats
     seconds: Floats
     parts: dict[int, dict[int, Column]]
-    recorded: list[Stretch] = fresh(factory=list)
+    recorded: list[RecordedSpan] = fresh(factory=list)
 
 
 def write_block(connection: sqlite3.Connection, tier: int, level: int, rows: Rows, covered: float) -> None:
@@ -112,7 +112,7 @@ def read_block(
     return Rows(times, seconds, parts, recorded_in(block, times, seconds))
 
 
-def recorded_in(block: BlockRow, times: Sequence[float], seconds: Sequence[float]) -> list[Stretch]:
+def recorded_in(block: BlockRow, times: Sequence[float], seconds: Sequence[float]) -> list[RecordedSpan]:
     """Return the stretches that a block names; of one that names none, those that its rows tell."""
     if (found := unpack_stretches(block.times)) is not None:
         return found

@@ -21,7 +21,7 @@ from .blocks import (
     ticks_to_rows,
 )
 from .columns import NAN, Column
-from .recorded import RecordedTime, Stretch, stretches_of, union, unpack_stretches
+from .recorded import RecordedSpan, RecordedTime, stretches_of, union, unpack_stretches
 from .sealing import TIERS, WINDOW, layouts_of, owners_of, recorder_starts, times_before
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ def recorded_between(connection: sqlite3.Connection, start: float, end: float) -
     Blocks of an earlier version, which do not name their stretches, count where no finer tier has the same window.
     """
     first, last = _windows(start - _MARGIN, end + _MARGIN)
-    found: list[Stretch] = []
+    found: list[RecordedSpan] = []
     covered: set[float] = set()
     for tier in TIERS:
         fresh: set[float] = set()
@@ -135,7 +135,7 @@ def recorded_between(connection: sqlite3.Connection, start: float, end: float) -
     near = union(one for one in found if one.stop >= first and one.start < last)
     newest = connection.execute("SELECT time FROM tick ORDER BY id DESC LIMIT 1").fetchone()
     later = (
-        [Stretch(newest[0], newest[0], 0.0)] if newest and newest[0] >= last else []
+        [RecordedSpan(newest[0], newest[0], 0.0)] if newest and newest[0] >= last else []
     )  # what is missing before it is a gap
     return RecordedTime([*near, *later])
 
@@ -266,7 +266,7 @@ def _hole_between(gaps: Sequence[tuple[float, float]], before: float, time: floa
         if first >= time:
             break
         if first >= before and last - first > 0.5 * step:
-            return first if first > before else before + min(step, (time - before) / 2)
+            return max(first, before) + min(1.0, (min(last, time) - max(first, before)) / 2)
     return None
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from typing import TypeAlias
 
-    Spans: TypeAlias = "list[tuple[float, float]]"
+    Gaps: TypeAlias = "list[tuple[float, float]]"
 
 _FIRST_HOLE = 60.0  # seconds between two samples that are a gap while the recorder's interval is unknown
 _LEAST_HOLE = (
@@ -30,7 +30,7 @@ _END = struct.Struct("<I4s")  # number of stretches, and the mark
 _MARK = b"rec1"
 
 
-class Stretch(Value):
+class RecordedSpan(Value):
     """Recorded time from the first sample to the last one; `interval` is the usual number of seconds between them."""
 
     start: float
@@ -43,23 +43,25 @@ def history_cadence() -> Cadence:
     return Cadence(_FIRST_HOLE, _LEAST_HOLE, 0.0)
 
 
-def stretches_of(times: Sequence[float], before: Sequence[float] = (), starts: Collection[float] = ()) -> list[Stretch]:
+def stretches_of(
+    times: Sequence[float], before: Sequence[float] = (), starts: Collection[float] = ()
+) -> list[RecordedSpan]:
     """Return the stretches of samples, which rise; `before` are the samples before them, and at each of `starts` a recorder began."""
     cadence = history_cadence()
     for time in before:
         cadence.next(time)
-    found: list[Stretch] = []
+    found: list[RecordedSpan] = []
     for time in times:
         seconds, late = cadence.next(time)
         begins = late or time in starts
         if found and not begins:
             found[-1].stop, found[-1].interval = time, cadence.usual
         else:
-            found.append(Stretch(time if begins else time - seconds, time, cadence.usual))
+            found.append(RecordedSpan(time if begins else time - seconds, time, cadence.usual))
     return found
 
 
-def estimated(times: Sequence[float], seconds: Sequence[float], tier: int) -> list[Stretch]:
+def estimated(times: Sequence[float], seconds: Sequence[float], tier: int) -> list[RecordedSpan]:
     """Return the stretches of rows of `tier` seconds that do not name them, as far as their distance and recorded seconds tell.
 
     Blocks that were written before blocks named their stretches have such rows.
@@ -67,36 +69,36 @@ def estimated(times: Sequence[float], seconds: Sequence[float], tier: int) -> li
     steps = sorted(later - earlier for earlier, later in pairwise(times))
     usual = steps[len(steps) // 2] if steps else 0.0
     interval = usual if usual > 1.5 * tier else 0.0  # else, samples are closer than rows
-    found: list[Stretch] = []
+    found: list[RecordedSpan] = []
     last = 0.0
     for time, lasted in zip(times, seconds, strict=True):
         there = min(lasted, tier)  # recording may have begun or ended inside a row
         if found and time - last <= 1.9 * max(tier, usual):
             found[-1].stop = max(found[-1].stop, time + there)
         else:
-            found.append(Stretch(time + tier - there, time + tier, interval))
+            found.append(RecordedSpan(time + tier - there, time + tier, interval))
         last = time
     return found
 
 
-def pack_stretches(stretches: Sequence[Stretch]) -> bytes:
+def pack_stretches(stretches: Sequence[RecordedSpan]) -> bytes:
     """Return stretches as bytes that follow others; `unpack_stretches` finds them at the end."""
     body = [_STRETCH.pack(one.start, one.stop, one.interval) for one in stretches]
     return b"".join((*body, _END.pack(len(body), _MARK)))
 
 
-def unpack_stretches(data: bytes) -> list[Stretch] | None:
+def unpack_stretches(data: bytes) -> list[RecordedSpan] | None:
     """Return the stretches at the end of bytes; None if there are none."""
     count, mark = _END.unpack(data[-_END.size :]) if len(data) >= _END.size else (0, b"")
     size = count * _STRETCH.size + _END.size
     if mark != _MARK or size > len(data):
         return None
-    return [Stretch(*numbers) for numbers in _STRETCH.iter_unpack(data[-size : -_END.size])]
+    return [RecordedSpan(*numbers) for numbers in _STRETCH.iter_unpack(data[-size : -_END.size])]
 
 
-def union(stretches: Iterable[Stretch]) -> list[Stretch]:
+def union(stretches: Iterable[RecordedSpan]) -> list[RecordedSpan]:
     """Return stretches in order of time, with those that overlap or touch as one."""
-    found: list[Stretch] = []
+    found: list[RecordedSpan] = []
     for one in sorted(stretches, key=lambda stretch: (stretch.start, stretch.stop)):
         if found and one.start <= found[-1].stop + _TOUCHING:
             if one.stop > found[-1].stop:
@@ -111,7 +113,7 @@ class RecordedTime:
 
     __slots__ = ("_before", "_starts", "stretches")
 
-    def __init__(self, stretches: Sequence[Stretch]) -> None:
+    def __init__(self, stretches: Sequence[RecordedSpan]) -> None:
         self.stretches = stretches
         self._starts = [one.start for one in stretches]
         self._before = [0.0, *accumulate(one.stop - one.start for one in stretches)]
@@ -136,7 +138,7 @@ class RecordedTime:
         inside = [one for one in self.stretches[at : bisect_right(self._starts, end)] if one.stop >= start - _TOUCHING]
         return (max(start, inside[0].start), min(end, inside[-1].stop)) if inside else None
 
-    def gaps(self, start: float, end: float) -> Spans:
+    def gaps(self, start: float, end: float) -> Gaps:
         """Return the times between two in which samples are missing, by the recorder's own interval."""
         if not (known := self.stretches):
             return [(start, end)]
@@ -164,9 +166,9 @@ class RecordedTime:
         return 0.0 if at < 0 else self._before[at] + min(time, self.stretches[at].stop) - self._starts[at]
 
 
-def _hole(stretch: Stretch) -> float:
+def _hole(stretch: RecordedSpan) -> float:
     return max(HOLE * stretch.interval, _LEAST_HOLE)
 
 
-def _is_gap(one: Stretch, other: Stretch) -> bool:
+def _is_gap(one: RecordedSpan, other: RecordedSpan) -> bool:
     return other.start - one.stop > _hole(one)

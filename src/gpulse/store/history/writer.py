@@ -1,4 +1,4 @@
-"""The writer: stores each snapshot within about a second, never raises because of the disk, and has a thread of its own if wanted."""
+"""The writer: stores each snapshot within about a second, and never raises because of the disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from itertools import chain
 
 from ...model.event import Event
 from ...model.snapshot import Problem
-from ...queue_worker import QueueWorker
 from ..liveness import boot_id as _boot_id
 from ..place import HistoryError, WriterLock, default_path, prepare
 from .accounts import Accounts, EventRows
@@ -24,13 +23,11 @@ from .verifying import set_aside_and_save
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any, TypeAlias
+    from typing import Any
 
     from typing_extensions import Self
 
     from ...model.snapshot import Snapshot
-
-    Tick: TypeAlias = tuple[Snapshot, tuple[Event, ...]]
 
 _INSERT = insertion("tick")
 _COMMIT_EVERY = 0.9  # seconds; a kill -9 costs at most this and one tick
@@ -61,6 +58,7 @@ class HistoryWriter:
         self._ticks: deque[tuple[float, int, bytes]] = deque(maxlen=_MOST_WAITING)
         self._lost = 0
         self._lost_before = 0
+        self.failures = 0  # writes that failed since the start
         self._retry = self._committed = self._accounted = -1e9
         self._window: float | None = None
         self._hour: float | None = None
@@ -78,9 +76,24 @@ class HistoryWriter:
         return (*self._damage, self._trouble) if self._trouble else tuple(self._damage)
 
     @property
+    def writable(self) -> bool:
+        """Whether the last write succeeded."""
+        return self._trouble is None
+
+    @property
+    def waiting(self) -> int:
+        """How many snapshots are in memory until they can be written."""
+        return len(self._ticks)
+
+    @property
+    def lost(self) -> int:
+        """How many snapshots were lost since the start: memory was full, or the file was removed or damaged."""
+        return self._lost + self._lost_before
+
+    @property
     def unwritten(self) -> int:
         """How many snapshots are not on the disk: those that wait for it, and those lost since the start."""
-        return len(self._ticks) + self._lost + self._lost_before
+        return self.waiting + self.lost
 
     def add(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
         """Keep one snapshot, and the events that were found at it."""
@@ -221,6 +234,7 @@ class HistoryWriter:
 
     def _give_up_for_now(self, error: Exception, now: float) -> None:
         self._retry = now + _RETRY_EVERY
+        self.failures += 1
         for news in (self._accounts.news, self._events.news):
             del news[:-_MOST_NEWS]
         if self._connection is not None and self._connection.in_transaction:
@@ -228,8 +242,8 @@ class HistoryWriter:
                 self._connection.execute("ROLLBACK")
             except sqlite3.Error:
                 pass  # SQLite has rolled back by itself
-        lost = f" and {self._lost} samples were lost" if self._lost else ""
-        message = f"{self.path} cannot be written ({error}): {len(self._ticks)} samples are kept in memory{lost}."
+        kept = f"the last {_MOST_WAITING} samples are kept in memory, older samples were lost"
+        message = f"{self.path} cannot be written ({error}); {kept if self._lost else 'samples are kept in memory'}."
         full = "full" in str(error) or "I/O" in str(error)
         freed = "Free some disk space; recording resumes automatically."
         self._trouble = Problem("history", message, freed if full else "Writing is retried every few seconds.")
@@ -239,6 +253,8 @@ class HistoryWriter:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        self.failures += 1
+        self._lost_before += len(self._ticks)  # their layout is that of the old file
         self._ticks.clear()
         try:
             if error is not None:
@@ -257,54 +273,3 @@ class HistoryWriter:
         if self._ended is not None and moment < self._ended - _LEAP:  # while nobody recorded: nobody else can tell
             self._events.add(Event(moment, "clock", value=moment - self._ended))
         self._events.add(Event(moment, "start", note=f"pid {os.getpid()}"))
-
-
-class Recorder(QueueWorker):
-    """A writer with a thread. Closed by its creator; raises as HistoryWriter does when it is made, and never afterwards."""
-
-    pause = 1.0  # after which what waits is written even when no tick follows
-
-    def __init__(self, path: str | None = None, size: int = 120) -> None:
-        """Open the history; at most `size` snapshots wait for the disk."""
-        super().__init__("history", size, self._note)
-        self._writer = HistoryWriter(path)
-        self.path = self._writer.path
-        self._failure: Problem | None = None
-        self.start()
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the history now."""
-        return (*self._writer.problems, self._failure) if self._failure else self._writer.problems
-
-    @property
-    def unwritten(self) -> int:
-        """How many snapshots are not on the disk; final after `close`."""
-        return self._writer.unwritten
-
-    def put(self, snapshot: Snapshot, events: Iterable[Event] = ()) -> None:
-        """Hand over a snapshot and its events, dropping the oldest when the disk is behind; never waits. Any thread may call it."""
-        super().put((snapshot, tuple(events)))
-
-    def close(self, patience: float = 5.0) -> None:
-        """Write what waits and end the thread; gives up on a disk that hangs after `patience` seconds. Safe to call twice."""
-        super().close()
-        self.join(patience)
-
-    def displace(self, oldest: Tick, newest: Tick) -> Tick:
-        return newest[0], oldest[1] + newest[1]  # a snapshot may go, what happened must not
-
-    def handle(self, tick: Tick) -> None:
-        self._writer.add(*tick)
-
-    def idle(self) -> None:
-        self._writer.flush()
-
-    def finish(self) -> None:
-        self._writer.close()
-
-    def complaint(self, error: Exception) -> str:
-        return f"a snapshot could not be kept: {error!r}."
-
-    def _note(self, sentence: str) -> None:
-        self._failure = Problem("history", sentence)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
+    from ...present.exposition import Type
+    from ...store.history import Recorder
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -68,12 +70,12 @@ class Exporter:
         owners: Owners | None = None,
         details: Collection[str] = (),
         say: Callable[[str], None] | None = None,
-        more: Callable[[], Iterable[Family]] = tuple,
+        more: Iterable[Callable[[], Iterable[Family]]] = (),
     ) -> None:
         """Start without samples.
 
         `judged` gives the latest diagnosis, `owners` whose each GPU is, `details` names metrics of that group to export too, `more`
-        gives families about other parts of the server. `say` is told once of each family that fails; it is left out of the page,
+        give families about other parts of the server. `say` is told once of each family that fails; it is left out of the page,
         and counted there.
         """
         self._details = frozenset(details)
@@ -86,7 +88,7 @@ class Exporter:
         self._pages: dict[tuple[bool, bool, bool, bool], bytes] = {}
         self._owners = owners or Owners()
         self._say = say
-        self.more = more
+        self.more = [*more]
         self._failures: dict[str, int] = {}
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
@@ -139,7 +141,8 @@ class Exporter:
 
                 yield from self._part("nvidia_smi", smi_families(snapshot))
         yield gap_family(self._counters)
-        yield from self._part("gpulse", iter(self.more()))
+        for more in self.more:
+            yield from self._part("gpulse", iter(more()))
         failures = ((labels([("family", name)]), count) for name, count in sorted(self._failures.items()))
         help = "Metric families left out of a page because they failed, by their name or the prefix of several."
         yield Family("gpulse_failed_families_total", "counter", help, failures)
@@ -173,6 +176,17 @@ class Exporter:
             ("process_cpu_seconds_total", "counter", "CPU time of the server.", time.process_time()),
             ("process_resident_memory_bytes", "gauge", "Resident memory of the server.", _resident()),
         ))  # fmt: skip
+
+
+def history_families(recorder: Recorder) -> Iterator[Family]:
+    """Yield the series about the history that this server writes."""
+    rows: Iterable[tuple[str, Type, str, float]] = (
+        ("gpulse_history_writable", "gauge", "Whether the last write to the history succeeded.", float(recorder.writable)),
+        ("gpulse_history_failed_writes_total", "counter", "Writes to the history that failed.", recorder.failures),
+        ("gpulse_history_waiting_samples", "gauge", "Samples in memory that are not written to the history yet.", recorder.waiting),
+        ("gpulse_history_lost_samples_total", "counter", "Samples that could not be written to the history and are lost.", recorder.lost),
+    )  # fmt: skip
+    return single_series(rows)
 
 
 def _share(parameters: list[str]) -> float:

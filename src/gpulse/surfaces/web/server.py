@@ -115,7 +115,7 @@ def _app(
         return PlainTextResponse("ok\n")
 
     async def readyz(request: Request) -> Response:
-        return problem(503, trouble) if (trouble := hub.trouble) else PlainTextResponse("ok\n")
+        return problem(503, trouble) if (trouble := hub.unready) else PlainTextResponse("ok\n")
 
     routes = [
         Route("/", index),

@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -392,3 +392,28 @@ def test_a_recorder_writes_in_its_own_thread(tmp_path: Path) -> None:
     assert series(path, "utilization", 0, 50).mean == [float(at) for at in range(50)]
     with pytest.raises(HistoryError):
         Recorder("/sys/nowhere/h.db")
+
+
+def test_a_recorder_says_once_that_the_disk_refuses_and_once_that_it_takes_again(tmp_path: Path) -> None:
+    said: list[str] = []
+    recorder = Recorder(str(tmp_path / "h.db"), told=said.append)
+    put = iter(range(100_000))
+
+    def until(happens: Callable[[], bool]) -> None:
+        for at in put:
+            if happens():
+                return
+            recorder.put(tick(at, gpu(energy=random.Random(at).random() * 1e9)))
+            time.sleep(0.002)
+
+    with files_no_larger_than(120_000):
+        until(lambda: not recorder.writable and recorder.waiting > 150)
+        assert recorder.failures > 0
+    recorder._writer._retry = -1e9
+    until(lambda: recorder.writable)
+    recorder.close()
+    assert recorder.unwritten == recorder.dropped
+    refused, again = said
+    assert "cannot be written" in refused
+    assert "samples are kept in memory" in refused
+    assert again.endswith("is written again; no sample was lost.")

@@ -328,7 +328,7 @@ def test_a_certificate_is_trusted_if_the_settings_name_it_and_only_then(tmp_path
 
 def test_the_page_tells_how_pushing_goes(tmp_path: Path) -> None:
     sender = Sender(tmp_path, "http://127.0.0.1:1/write")
-    exporter = Exporter(more=sender.push.families)
+    exporter = Exporter(more=[sender.push.families])
     sender.add()
     sender.until("retries_total", 1)
     found = samples(exporter)
