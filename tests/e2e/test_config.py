@@ -48,9 +48,9 @@ def test_mistakes_go_to_stderr_with_file_and_line_and_exit_2(tmp_path: Path) -> 
         f'gpulse: {path}, line 6: alerts.webhook.url is not an http or https address; write url = "https://...".',
     ]
     assert "config check" in config(tmp_path, "config", "--path", str(path)).stderr
-    doctor = config(tmp_path, "doctor", "--demo", GPULSE_CONFIG=str(path), COLUMNS="300")
+    doctor = config(tmp_path, "doctor", GPULSE_CONFIG=str(path), COLUMNS="300")
     assert f"{path}, line 2: serve.port" in doctor.stdout
-    serve = config(tmp_path, "serve", "--demo", GPULSE_CONFIG=str(path))
+    serve = config(tmp_path, "serve", GPULSE_CONFIG=str(path))
     assert (serve.returncode, serve.stderr.startswith(f"gpulse: {path}, line 2: serve.port: 'x'")) == (2, True)
 
 

@@ -85,7 +85,8 @@ def test_the_settings_fill_what_the_command_line_leaves_open(tmp_path: Path) -> 
     (tmp_path / "config.toml").write_text(
         "[serve]\ncommands = false\nhistory = false\ninterval = 0.5\nport = 1\n[alerts]\nlog = false\n"
     )
-    with Serving(tmp_path, "--port", "0") as server:
+    env = environment(Scenario.load("h200-busy"), tmp_path / "fake", GPULSE_CONFIG=str(tmp_path / "config.toml"))
+    with Serving(tmp_path, "--port", "0", environ=env, source="") as server:
         server.until("/readyz", 200)
         assert {"commands": False, "history": False, "interval": 0.5}.items() <= server.json("/api/snapshot")[
             "server"
@@ -127,7 +128,7 @@ def test_metrics_that_the_settings_name_are_sampled_exported_listed_and_recorded
 )
 def test_settings_that_make_no_sense_are_exit_2(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text(text)
-    code, out, err = refused(tmp_path, "--demo", "--port", "0")
+    code, out, err = refused(tmp_path, "--port", "0")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
 

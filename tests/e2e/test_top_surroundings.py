@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -294,7 +295,7 @@ class TestConfiguration:
     def test_a_broken_file_is_one_sentence_and_stays_as_it_is(self, tmp_path: Path) -> None:
         config = tmp_path / "config.toml"
         config.write_text("[top\ninterval = 1\n")
-        with Top(tmp_path) as top:
+        with Top(tmp_path, scenario=using(os.getpid())) as top:
             assert top.wait() == 2
             assert ENTER not in top.raw
             assert b"Traceback" not in top.raw
@@ -302,9 +303,21 @@ class TestConfiguration:
             assert "config.toml,line1:" in said
         assert config.read_text() == "[top\ninterval = 1\n"
 
+    def test_a_demo_has_the_looks_of_the_settings_and_saves_none(self, tmp_path: Path) -> None:
+        config = tmp_path / "config.toml"
+        config.write_text("[top]\nfahrenheit = true\n")
+        with Top(tmp_path) as top:
+            top.opened()
+            assert "°F" in top.text
+            top.press(b"w")
+            top.until(lambda: "not saved" in top.footer)
+            top.press(b"q")
+            assert top.wait() == 0
+        assert config.read_text() == "[top]\nfahrenheit = true\n"
+
     def test_a_setting_that_cannot_be_is_said_and_the_rest_holds(self, tmp_path: Path) -> None:
         (tmp_path / "config.toml").write_text('[top]\nsort = "nonsense"\nfahrenheit = true\n')
-        with Top(tmp_path) as top:
+        with Top(tmp_path, scenario=using(os.getpid())) as top:
             top.until(lambda: "nonsense" in top.footer and bool(top.table))
             assert "°F" in top.text
             assert "GPU MEM▼" in top.titles
@@ -312,7 +325,7 @@ class TestConfiguration:
     def test_saved_settings_are_there_at_the_next_start(self, tmp_path: Path) -> None:
         config = tmp_path / "config.toml"
         config.write_text("# mine\n[other]\nkey = 1\n")
-        with Top(tmp_path) as top:
+        with Top(tmp_path, scenario=using(os.getpid())) as top:
             top.opened()
             assert "°C" in top.text
             top.press(F2)
@@ -328,13 +341,13 @@ class TestConfiguration:
             top.press(b"q")
             assert top.wait() == 0
         assert config.read_text().startswith("# mine\n[other]\nkey = 1\n")
-        with Top(tmp_path) as top:
+        with Top(tmp_path, scenario=using(os.getpid())) as top:
             top.opened()
             assert "°F" in top.text
             assert "°C" not in top.text
 
     def test_the_order_and_the_panels_chosen_by_keys_are_saved_too(self, tmp_path: Path) -> None:
-        with Top(tmp_path) as top:
+        with Top(tmp_path, scenario=using(os.getpid())) as top:
             top.opened()
             top.press(b"<<<")
             top.until(lambda: "PID▼" in top.titles)
@@ -344,13 +357,13 @@ class TestConfiguration:
             top.until(lambda: "saved to" in top.footer)
             top.press(b"q")
             assert top.wait() == 0
-        with Top(tmp_path) as top:
+        with Top(tmp_path, scenario=using(os.getpid())) as top:
             top.opened()
             assert "PID▲" in top.titles
             assert "iowait" not in top.text
 
     def test_a_file_that_cannot_be_written_is_said_and_nothing_ends(self, tmp_path: Path) -> None:
-        with Top(tmp_path, GPULSE_CONFIG="/proc/nowhere/config.toml") as top:
+        with Top(tmp_path, scenario=using(os.getpid()), GPULSE_CONFIG="/proc/nowhere/config.toml") as top:
             top.opened()
             top.press(b"w")
             top.until(lambda: "cannot be written" in top.footer)

@@ -35,7 +35,7 @@ class DemoQueue(Queue):
         del self._entries[entry.id]
 
     def owns(self, entry: Entry) -> bool:
-        """Return True: whoever tries the demo acts for all its users."""
+        """Return True: in the demo every user may change everything."""
         return True
 
 

@@ -26,8 +26,8 @@ _PLACES = {
 _MACHINE = {"GPULSE_MACHINE_CONFIG": "machine.toml"}
 # Variables that are no state and no setting. All others are left out, so that a new setting need not be added here.
 _PLAIN = ("GPULSE_SOURCE", "GPULSE_ROOT", "GPULSE_STACKS", "GPULSE_PROJECT", "GPULSE_THEME", "GPULSE_POD_RESOURCES")
-_LOOKS = ("terminal", "top")
-_RECORDED = (*_LOOKS, "cost", "usage", "privacy", "alerts")
+_LOOKS = ("terminal", "top", "alerts")  # of [alerts] only `log`: whether alerts are printed
+_RECORDED = (*_LOOKS, "cost", "usage", "privacy")
 _DELIVERIES = ("webhook", "command", "mail", "bell")  # of [alerts]
 
 
@@ -77,6 +77,9 @@ class PrivateState:
             return True  # what the machine hides of other users stays hidden
         return name in _PLAIN or name.startswith(tuple(f"GPULSE_{table.upper()}_" for table in self._tables))
 
+    def _keeps_of_alerts(self, key: str) -> bool:
+        return key not in _DELIVERIES if self._recorded else key == "log"
+
     def _write_settings(self) -> None:
         """Write a settings file with the tables that count."""
         from .place import config_path
@@ -93,7 +96,7 @@ class PrivateState:
             return  # a file that is wrong counts as none; `gpulse config check` says why
         kept = {name: tables[name] for name in self._tables if isinstance(tables.get(name), dict)}
         if "alerts" in kept:
-            kept["alerts"] = {key: value for key, value in kept["alerts"].items() if key not in _DELIVERIES}
+            kept["alerts"] = {key: value for key, value in kept["alerts"].items() if self._keeps_of_alerts(key)}
         with open(os.path.join(self.folder, _PLACES["GPULSE_CONFIG"]), "w", encoding="utf-8") as file:
             file.write(toml_text(kept))
 
