@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import programs, trainings
+from tests.ports import free_port, is_free
 from tools import programs as needed
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -213,3 +215,16 @@ def test_files_in_random_order_print_the_seed_that_repeats_them(tmp_path: Path) 
     assert ran("", seed) == (seed, first)
     assert len({tuple(ran("", str(seed))[1]) for seed in range(3)}) > 1
     assert ran("-n 2 --dist loadfile --no-loadscope-reorder", "random")[0].isdecimal()  # all processes have one order
+
+
+def test_a_port_is_held_for_the_server_that_comes_later() -> None:
+    port = free_port()
+    assert port != free_port()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))
+    for _ in range(2):  # a server may also come back
+        with socket.create_server(("127.0.0.1", port)):
+            assert not is_free(port)
+        assert is_free(port)
