@@ -46,6 +46,7 @@ _HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans of our children become ours
 
 
+@pytest.hookimpl(trylast=True)  # pytest's own output has the user's settings
 def pytest_configure(config: pytest.Config) -> None:
     """Undo what the suite was started with: under `nohup` and in background jobs signals are ignored, and children inherit that."""
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -42,12 +42,9 @@ class Surroundings:
         tempfile.tempdir = None  # read TMPDIR again
 
     def left(self) -> list[str]:
-        """Return the files that gpulse has left here: a test that leads to them names no place of its own."""
-        return sorted(
-            str(path.relative_to(self.folder))
-            for path in self.folder.rglob("*")
-            if "gpulse" in path.name and path != self.folder / "run/gpulse"
-        )
+        """Return what gpulse has kept here, which a later test could find: the test that leads to it names no place of its own."""
+        kept = [*self.folder.glob("home/**/*gpulse*"), *self.folder.glob("claims/*")]
+        return sorted(str(path.relative_to(self.folder)) for path in kept)
 
     def remove(self) -> None:
         """Remove everything."""

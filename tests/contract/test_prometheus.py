@@ -101,7 +101,7 @@ class Prometheus:
     def ask(self, path: str, **query: str) -> Any:
         """Return the data of an answer of the API; raise AssertionError with Prometheus' own words when it refuses."""
         try:
-            with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}?{urllib.parse.urlencode(query)}", timeout=60) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             if error.code == 503:  # it still starts

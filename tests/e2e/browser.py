@@ -104,7 +104,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def until(self, expression: str, patience: float = 30.0) -> Any:
+    def until(self, expression: str, patience: float = 60.0) -> Any:
         """Return what a piece of JavaScript comes to once that is true; asked again at every frame."""
         code = f"""new Promise((done, fail) => {{
             const end = performance.now() + {patience * 1000};

@@ -14,6 +14,7 @@ import pytest
 
 import gpulse as library
 from gpulse.model.snapshot import Snapshot
+from tests.e2e.programs import until
 from tests.e2e.test_terminal import Terminal
 from tests.unit.analysis.diagnosis.machines import samples
 from tests.unit.recordings import text_of, write
@@ -124,12 +125,20 @@ def test_the_demo_machine_is_watched_with_a_progress_bar() -> None:
         assert "Idle allocation" in terminal.text
 
 
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Return whether a process has a handler for a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(mask, 16) >> (number - 1) & 1)
+
+
 def test_an_interrupt_judges_what_was_seen() -> None:
     child = subprocess.Popen(
         [sys.executable, "-m", "gpulse", "why", "--demo", "--for", "10m", "--interval", "0.1"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
     )  # fmt: skip
     try:
+        until(lambda: catches(child.pid, signal.SIGTERM))  # it takes samples from then on
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(4)
         child.send_signal(signal.SIGINT)

@@ -12,8 +12,8 @@ const LIMIT = 300_000; // ms per test
 const [what = "unit", ...words] = process.argv.slice(2);
 const program = what.endsWith(".ts");
 const tests = readdirSync(join(here, ".."), { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.name.endsWith(".test.ts") && !entry.path.includes("node_modules"))
-  .map((entry) => join(entry.path, entry.name));
+  .filter((entry) => entry.name.endsWith(".test.ts") && !entry.parentPath.includes("node_modules"))
+  .map((entry) => join(entry.parentPath, entry.name));
 const stray = tests.filter((file) => !FOLDERS.some((folder) => dirname(file) === join(here, folder)));
 if (stray.length) throw new Error(`no command runs ${stray.map((file) => relative(here, file)).join(", ")}: put it into ${FOLDERS.join(" or ")}`);
 const files = program ? [join(here, "..", what)] : tests.filter((file) => dirname(file) === join(here, what));

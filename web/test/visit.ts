@@ -6,6 +6,7 @@ import type { Browser, BrowserContextOptions, ConsoleMessage, Page } from "playw
 import { address, base, launch, release, serve } from "./chromium.ts";
 
 export let browser: Browser;
+const PATIENCE = 60_000; // ms for one action: a busy machine is slow
 
 /** Start a browser and a server for the tests of a file. */
 export function open(kind: "gpulse" | "mock" = "gpulse"): void {
@@ -28,6 +29,7 @@ export async function visit(
   forgive = /$^/,
 ): Promise<void> {
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, acceptDownloads: true, ...options });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   const complaints: string[] = [];
   const strangers: string[] = [];

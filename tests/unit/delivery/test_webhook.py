@@ -125,7 +125,7 @@ def test_handing_over_never_waits_and_the_oldest_go() -> None:
         hook = Webhook(taken.url, timeout=20, limit=0)
         hook.start()
         hook.put(notice(HOT))
-        assert taken.asked.wait(10)
+        assert taken.asked.wait(60)
         for at in range(300):  # returns although the one before is still on its way
             hook.put(notice(fire("hot", "GPU-1", float(at), "hot", {})))
         assert hook.dropped == 300 - 256
@@ -142,12 +142,12 @@ def test_closing_in_the_middle_of_retries_does_not_wait_for_them() -> None:
         hook.say = said.append
         hook.start()
         hook.put(notice(HOT))
-        assert taken.asked.wait(10)
+        assert taken.asked.wait(60)
         hook.close()
         assert not hook.end(time.monotonic())
         thread = hook._thread
         assert thread is not None
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()
     assert hook.failed == 1
 

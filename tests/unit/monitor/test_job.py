@@ -55,7 +55,7 @@ def test_the_first_rank_reads_the_figures_of_all_and_removes_them(tmp_path: Path
     other(Path(job.folder), 1, time.time() + 1, steps=7, done=True)
     found = summary()
     ledger.end()
-    assert job.finish(found, time.monotonic() + 10, report=True)
+    assert job.finish(found, time.monotonic() + 60, report=True)
     assert [(rank.rank, rank.steps, rank.done) for rank in found.ranks] == [(0, 5, True), (1, 7, True)]
     assert (found.world, found.to_plain()["ranks"][1]["steps"]) == (2, 7)
     assert not os.path.exists(job.folder)
@@ -65,7 +65,7 @@ def test_another_rank_leaves_its_figures_and_the_summary_alone(tmp_path: Path, m
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("LOCAL_RANK", "1")
     job, found = JobFile(Ledger(lambda: None), None), summary()
-    assert not job.finish(found, time.monotonic() + 10, report=True)
+    assert not job.finish(found, time.monotonic() + 60, report=True)
     assert found.ranks == ()
     assert job.folder is not None
     assert json.loads((Path(job.folder) / "rank-1.json").read_text())["done"]
@@ -78,7 +78,7 @@ def test_a_rank_that_ends_after_the_first_one_leaves_nothing_behind(monkeypatch:
     job._write(done=False)
     assert job.folder is not None
     shutil.rmtree(job.folder)  # as the first rank does
-    job.finish(summary(), time.monotonic() + 10, report=False)
+    job.finish(summary(), time.monotonic() + 60, report=False)
     assert not os.path.exists(job.folder)
 
 

@@ -66,7 +66,7 @@ def server() -> Iterator[Url]:
         thread.start()
         yield Url(f"http://127.0.0.1:{running.server_port}")
         running.shutdown()
-        thread.join(10)
+        thread.join(60)
 
 
 def series(values: dict[float, float], **labels: str) -> dict[str, Any]:

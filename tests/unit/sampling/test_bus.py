@@ -82,7 +82,7 @@ def test_closing_wakes_a_reader_that_waits(gate: _Gate) -> None:
     waiting = threading.Thread(target=lambda: list(reader), daemon=True)
     waiting.start()
     bus.close()
-    waiting.join(5)
+    waiting.join(60)
     assert not waiting.is_alive()
 
 

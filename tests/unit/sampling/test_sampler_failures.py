@@ -49,7 +49,7 @@ def test_a_source_that_cannot_be_opened_leaves_no_thread_behind() -> None:
     used: list[threading.Thread] = []
     with pytest.raises(SourceUnavailable):
         Sampler(Closed([]), Wanted(VALUES), clock=ManualClock()).open()
-    used[0].join(10.0)
+    used[0].join(60)
     assert not used[0].is_alive()
 
 

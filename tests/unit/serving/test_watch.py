@@ -62,7 +62,7 @@ def watching() -> Iterator[Callable[[ServingSettings], ServingWatch]]:
     for one in made:
         one.close()
         if one._thread is not None:
-            one._thread.join(10)
+            one._thread.join(60)
             assert not one._thread.is_alive()
 
 

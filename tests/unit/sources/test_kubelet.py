@@ -177,7 +177,7 @@ def test_a_server_that_speaks_something_else_is_nobody(tmp_path: Path, words: by
         thread = threading.Thread(target=answer)
         thread.start()
         assert pod_resources(path) is None
-        thread.join(10)
+        thread.join(60)
 
 
 @given(st.binary(max_size=200))

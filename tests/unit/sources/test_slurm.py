@@ -74,7 +74,7 @@ class Controller:
         self.answers.set()
 
     def __call__(self, words: Sequence[str]) -> str:
-        assert self.answers.wait(10)
+        assert self.answers.wait(60)
         self.asked.append(" ".join(words))
         if not self.works:
             raise GpulseError("scontrol: error: Unable to contact slurm controller")
@@ -91,7 +91,7 @@ def settled(node: SlurmNode, *named: str) -> list[str] | None:
     node.jobs(named)
     for thread in threading.enumerate():
         if thread.name == "gpulse-slurm":
-            thread.join(10)
+            thread.join(60)
     known = node.jobs(named)
     return None if known is None else list(known)
 

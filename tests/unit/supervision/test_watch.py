@@ -33,7 +33,7 @@ def test_samples_are_recorded_until_it_is_stopped(pid: int) -> None:
         some.set()
 
     watch = CommandWatch(Request(pid=pid, interval=0.1, source="demo"), record)
-    assert some.wait(10)
+    assert some.wait(60)
     summary = watch.stop()
     assert (summary.gpus, watch.problem) == ((), "")  # nobody there is the command
     assert summary.samples >= 1
@@ -42,7 +42,7 @@ def test_samples_are_recorded_until_it_is_stopped(pid: int) -> None:
 
 def test_a_source_that_fails_is_a_sentence(pid: int) -> None:
     watch = CommandWatch(Request(pid=pid, source="nothing"))
-    assert watch._over.wait(10)
+    assert watch._over.wait(60)
     assert watch.stop().samples == 0
     assert "nothing" in watch.problem
 
@@ -52,7 +52,7 @@ def test_a_recorder_that_fails_is_a_sentence(pid: int) -> None:
         raise OSError("the disk is full")
 
     watch = CommandWatch(Request(pid=pid, interval=0.1, source="demo"), record)
-    assert watch._over.wait(10)
+    assert watch._over.wait(60)
     watch.stop()
     assert watch.problem == "the disk is full"
 

@@ -77,7 +77,7 @@ def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: 
     address = f"{tmp_path}/notify" if kind == "/" else f"@gpulse-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(address.replace("@", "\0"))
-        systemd.settimeout(5)
+        systemd.settimeout(60)
         monkeypatch.setenv("NOTIFY_SOCKET", address)
         notify("READY=1")
         assert systemd.recv(100) == b"READY=1"
