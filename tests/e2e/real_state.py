@@ -128,7 +128,7 @@ def full(home: Home) -> Iterator[Home]:
             writer.add(snapshot.replace(time=now - 60 + at), ())
     alert = Event(now, "hot", note=MARK, rule="hot", alert="fire", severity="warn")
     alerts = AlertFile(str(Path(history).with_name("alerts.json")))
-    alerts.save([{"event": alert.to_plain(), "note": MARK}])
+    alerts.save([{"event": alert.to_plain(), "note": MARK}], [])
     alerts.acknowledge([MARK], MARK)
     run = {"schema": 1, "id": MARK, "state": "ended", "start": time_text(now), "seconds": 1.0, "command": MARK}
     keep(run, str(home.folder / "state/gpulse/runs"))
