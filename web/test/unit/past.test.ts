@@ -68,13 +68,13 @@ test("where nothing was recorded there are no values, and that is said", async (
   const gpu = moment.machine.gpus[0] as Gpu;
   assert.equal(gpu.name, "H100");
   assert.deepEqual([silence(gpu), userText(gpu, []), busyText(moment.machine.gpus)], ["not recorded", "", MISSING]);
-  assert.equal(moment.machine.healthy(), undefined);
+  assert.equal(moment.machine.well(), undefined);
 });
 
 test("a GPU without any value is not free", () => {
   const gpu = { uuid: "GPU-a", state: "ok", utilization: null, memory_used: null, processes: [] } as unknown as Gpu;
   assert.equal(userText(gpu, []), "");
-  assert.equal(userText({ ...gpu, memory_used: 0 }, []), "free");
+  assert.equal(userText({ ...gpu, utilization: 0, memory_used: 0 }, []), "free");
 });
 
 test("without a history the machine is frozen", async () => {
