@@ -55,7 +55,8 @@ export class Problems {
     }
     for (const [line, problem] of this.facts) {
       const decided = decisionText(problem.alerts ?? [], machine.now());
-      setText(line, [...problemFacts(problem, machine.now()), ...(decided ? [decided] : [])].join(" · "));
+      // up to the last sample, as in the sentence above it: without new ones nobody knows how it went on
+      setText(line, [...problemFacts(problem, machine.time), ...(decided ? [decided] : [])].join(" · "));
     }
   }
 

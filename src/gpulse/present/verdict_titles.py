@@ -237,8 +237,9 @@ def _out_of_memory(verdict: Verdict) -> str:
 
 def _lost(verdict: Verdict) -> str:
     code = _number(verdict, "xid")
-    back = " and came back" if _number(verdict, "end_time") is not None else ""
-    return f"The GPU was lost for {_figure(verdict, 'state_lost')}{back}{'' if code is None else f' (XID {code:.0f})'}."
+    lasted = _figure(verdict, "state_lost")
+    what = f"has been lost for {lasted}" if _number(verdict, "end_time") is None else f"was lost for {lasted} and came back"
+    return f"The GPU {what}{'' if code is None else f' (XID {code:.0f})'}."
 
 
 _AFFECTED = {"program": "an error of a program", "link": "a link error", "notice": "a notice"}
