@@ -36,6 +36,7 @@ WORDS: dict[str, list[list[str]]] = {
     "config": [[], ["check"], ["init"]],
     "service": [[], ["install", "--yes"], ["uninstall"]],
     "completion": [["bash"]],
+    "doctor": [[], ["--report"], ["--capture", "gpus"]],
     "usage": [[], ["--by", "group"]],
 }  # fmt: skip
 UNTIL_STOPPED = {"top", "serve"}  # these run until they are stopped, here when they have printed something

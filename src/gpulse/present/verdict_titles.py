@@ -238,7 +238,11 @@ def _out_of_memory(verdict: Verdict) -> str:
 def _lost(verdict: Verdict) -> str:
     code = _number(verdict, "xid")
     lasted = _figure(verdict, "state_lost")
-    what = f"has been lost for {lasted}" if _number(verdict, "end_time") is None else f"was lost for {lasted} and came back"
+    what = (
+        f"has been lost for {lasted}"
+        if _number(verdict, "end_time") is None
+        else f"was lost for {lasted} and came back"
+    )
     return f"The GPU {what}{'' if code is None else f' (XID {code:.0f})'}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ...errors import UsageError
 from ..options import COLOR, DEMO, HELP, SOURCE, THEME, Arguments, Option, Verb
 from ..session import source_name, terminal_of
 
@@ -12,6 +13,8 @@ from ..session import source_name, terminal_of
 def run(arguments: Arguments) -> int:
     """Print the checks; return 3 if no GPU can be read, so that scripts can test for it."""
     if arguments.capture:
+        if arguments.demo:
+            raise UsageError("doctor: --capture records this machine;", "leave out --demo.")
         return _capture(arguments.capture)
     from ...settings.effective import settings_check
     from ...sources.py_spy import examine
@@ -30,7 +33,6 @@ def run(arguments: Arguments) -> int:
 
 def _capture(folder: str) -> int:
     """Record the machine's GPU files into a new folder and print what is in it."""
-    from ...errors import UsageError
     from ...sources.capture import Capture
 
     if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
