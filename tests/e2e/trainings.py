@@ -66,8 +66,6 @@ def train(request: dict[str, Any]) -> None:
     os.chdir(request["folder"])
     for number, name in ((0, os.devnull), (1, "out.txt"), (2, "err.txt")):
         os.dup2(os.open(name, os.O_RDWR | os.O_CREAT, 0o644), number)
-    for key in [key for key in os.environ if key.startswith(("GPULSE_", "CUDA_", "LOCAL_", "SLURM_"))]:
-        del os.environ[key]
     os.environ.update(request["environment"])
     sys.argv = ["-c"]
     exec(compile(request["code"], "<training>", "exec"), vars(sys.modules["__main__"]))
