@@ -167,7 +167,8 @@ async function withProblems(page: Page): Promise<string> {
       { ...about, key: "hot", severity: "warn", gpus: ["1"], uuids: [hot], expected: null, title: "hot", text: "GPU 1 is at 88 °C", remedy: "" },
       { ...about, key: "disk", severity: "info", gpus: [], uuids: [], expected: null, title: "disk", text: "The disk is slow.", remedy: "" },
     ];
-    await route.fulfill({ json: { ...plain, problems, errors: [] } });
+    const gpus = plain.gpus.map((gpu) => ({ ...gpu, standing: "healthy" })); // the demo has problems of its own
+    await route.fulfill({ json: { ...plain, gpus, problems, errors: [] } });
   });
   const now = Math.floor(Date.now() / 1000);
   return `#/overview?from=${now - 60}&to=${now - 30}`;
