@@ -158,7 +158,7 @@ async function withProblems(page: Page): Promise<string> {
   await painted(page);
   await page.route("**/api/snapshot?at=*", async (route) => {
     const answer = await page.request.get(new URL("api/snapshot", base).href, { headers: { Authorization: `Bearer ${token}` } });
-    const plain = (await answer.json()) as { time: number; gpus: { uuid: string }[] };
+    const plain = (await answer.json()) as { time: number; gpus: { uuid: string }[]; server: object };
     const [leaking, hot] = plain.gpus.map((gpu) => gpu.uuid) as [string, string];
     const about = { owner: "linus", pid: 7, since: plain.time - 65, lost: 600, confidence: "high" };
     const leak = { ...about, key: "memory_leak", severity: "critical", gpus: ["0"], uuids: [leaking], expected: plain.time + 3600 };
@@ -168,7 +168,8 @@ async function withProblems(page: Page): Promise<string> {
       { ...about, key: "disk", severity: "info", gpus: [], uuids: [], expected: null, title: "disk", text: "The disk is slow.", remedy: "" },
     ];
     const gpus = plain.gpus.map((gpu) => ({ ...gpu, standing: "healthy" })); // the demo has problems of its own
-    await route.fulfill({ json: { ...plain, gpus, problems, errors: [] } });
+    const server = { ...plain.server, started: plain.time - 3600 }; // long enough ago for a judgement
+    await route.fulfill({ json: { ...plain, gpus, server, problems, errors: [] } });
   });
   const now = Math.floor(Date.now() / 1000);
   return `#/overview?from=${now - 60}&to=${now - 30}`;
