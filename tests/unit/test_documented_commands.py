@@ -49,7 +49,7 @@ NOT_TRIED = {
     r"gpulse (serve|mcp)\b": "a server",
     r"gpulse (run|stacks|trace)\b": "needs a program",
     r"gpulse fleet\b": "needs other machines",
-    r"gpulse (service|reclaim|queue|reserve|release)\b": "changes the machine, or names an entry of its own",
+    r"gpulse (service|queue|reserve|release)\b": "changes the machine, or names an entry of its own",
     r"gpulse alerts (ack|test|silence --end)\b": "needs an alert, a silence or a delivery",
     r"gpulse config (init|check)\b": "needs or writes the settings of the user",
     r"gpulse runs (open|compare .*4f2a)": "needs a browser or runs with these ids",

@@ -187,7 +187,6 @@ class Alerts:
         if not self._file.owned or not self._file.has_news(document):
             return
         taken = self._file.take_news()
-        self._decided += taken.events
         for silence, by in taken.begun:
             self._decided.append(silence.event("alert-silenced", silence.since, by))
         for silence, by in taken.ended:

@@ -184,7 +184,6 @@ _TITLES = {
     "serving": "model servers, asked how many tokens they make",
     "privacy": "what others may see, in /etc/gpulse/config.toml for everybody on the machine",
     "mail": "how mail is sent",
-    "reclaim": "gpulse reclaim: memory that is held for nothing; in force only in /etc/gpulse/config.toml",
     "queue": "the queue for GPUs; counts only in /etc/gpulse/config.toml, which root must own",
 }
 
