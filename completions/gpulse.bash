@@ -67,7 +67,6 @@ _gpulse() {
     --day) COMPREPLY=(); return;;
     --week) COMPREPLY=(); return;;
     --month) COMPREPLY=(); return;;
-    --mail) COMPREPLY=(); return;;
     --gpu) COMPREPLY=($(compgen -W "visible job all" -- "${word##*,}")); return;;
     --user) COMPREPLY=(); return;;
     --end) COMPREPLY=(); return;;
@@ -113,7 +112,7 @@ _gpulse() {
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --processes --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
-    usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --mail --price --gpu-price --carbon --demo --help -h" -- "$word"));;
+    usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --price --gpu-price --carbon --demo --help -h" -- "$word"));;
     alerts) COMPREPLY=($(compgen -W "--gpu --user --all --for --reason --end --history --json --source --demo --help -h list test silence ack" -- "$word"));;
     fleet) COMPREPLY=($(compgen -W "--ssh --url --prometheus --token-file --prometheus-token-file --file --by --free --free-memory --why --once -1 --watch -w --interval --timeout --force --json --listen --page-token-file --no-auth --allow-host --base-path --cert --key --access-log --price --gpu-price --carbon --color --theme --demo --help -h" -- "$word"));;
     serve) COMPREPLY=($(compgen -W "--bind --port --unix-socket --token-file --no-auth --allow-host --base-path --cert --key --interval -n --no-commands --history --no-history --metrics --processes-metrics --owner-labels --series-limit --dcgm-names --smi-names --otlp --remote-write --access-log --gpu --id -i --source --demo --help -h" -- "$word"));;

@@ -238,12 +238,6 @@ _SETTINGS = (
     Setting("privacy", "commands", "text", "full", "What is shown and stored of the processes of other users: their command lines (full), the program (program), or neither (none)", flag="-", choices=COMMANDS, what="word"),
     Setting("privacy", "users", "text", "name", "Whether other users are shown by name or by number", flag="-", choices=USERS, what="word"),
     Setting("privacy", "history_group", "text", None, "Group that may read the history of the machine; only in the machine's settings", flag="-", example="gpulse", otherwise="the group of the file"),
-    Setting("mail", "server", "text", None, "SMTP server to send mail through, as HOST or HOST:PORT", flag="-", example="smtp.example.org:587", otherwise="the sendmail program of this machine"),
-    Setting("mail", "tls", "text", "auto", "Encryption: starttls, tls, none, or auto (tls on port 465, none on this machine, else starttls)", flag="-", choices=("auto", "starttls", "tls", "none"), what="kind of encryption"),
-    Setting("mail", "user", "text", None, "User name at the server", flag="-", example="gpulse"),
-    Setting("mail", "password_file", "text", None, "File with the password of that user", flag="-", example="/etc/gpulse/mail.password"),
-    Setting("mail", "sender", "text", None, "Address that mail comes from", flag="-", example="gpulse@example.org", otherwise="gpulse at the name of this machine"),
-    Setting("mail", "sendmail", "text", "/usr/sbin/sendmail", "Program that takes a message on its standard input, used without a server", flag="-"),
     # Only root's file counts (store/queue.py): a limit that everybody can change for themselves is none.
     Setting("queue", "longest_reservation", "text", "7d", "Maximum length of a reservation; longer ones end after that time", flag="-", form=parse_duration),
 )
