@@ -128,6 +128,7 @@ def _fleet_file(path: Path, folder: Path) -> object:
 def _alerts(path: Path, folder: Path) -> object:
     from gpulse.delivery.settings import DeliverySetup, deliveries_from
 
+    path.write_text("https://127.0.0.1:1/" + path.read_text())
     table = {"webhook": [{"url_file": str(path)}]}
     return deliveries_from(table, DeliverySetup(table, ()))
 
@@ -160,7 +161,7 @@ def test_everything_that_reads_a_secret_refuses_a_file_that_others_can_read(
     open_folder: Path, tmp_path: Path, reader: Callable[[Path, Path], object]
 ) -> None:
     path = open_folder / "token"
-    path.write_text("https://127.0.0.1:1/" + "x" * 40 + "\n")  # a token, or an address with one
+    path.write_text("x" * 40 + "\n")
     path.chmod(0o644)
     with pytest.raises(GpulseError, match=f"{path} is readable by other users; run chmod 600 {path}"):
         reader(path, tmp_path)
