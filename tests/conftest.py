@@ -159,14 +159,20 @@ def _skip_without_programs() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a run that leaves processes or files behind, and name them. Set up before all other fixtures, it looks after all of them."""
+    """Fail a run that leaves processes behind, and name them. Set up before all other fixtures, it looks after all of them."""
     yield
     watchdog = request.config.stash[_WATCHDOG].pid
     until = time.monotonic() + _TO_END
     while (left := _left(watchdog)) and time.monotonic() < until:
         time.sleep(0.05)
     assert not left, "processes left behind:\n" + "\n".join(left)
-    files = request.config.stash[_SURROUNDINGS].left()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_files_left(request: pytest.FixtureRequest, _nothing_left: None) -> Iterator[None]:
+    """Fail a file of tests that leaves files of gpulse in the home or among the claims, and name them."""
+    yield
+    files = request.config.stash[_SURROUNDINGS].take_left()
     assert not files, "files left behind:\n" + "\n".join(files)
 
 

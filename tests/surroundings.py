@@ -41,10 +41,15 @@ class Surroundings:
         }
         tempfile.tempdir = None  # read TMPDIR again
 
-    def left(self) -> list[str]:
-        """Return what gpulse has kept here, which a later test could find: the test that leads to it names no place of its own."""
-        kept = [*self.folder.glob("home/**/*gpulse*"), *self.folder.glob("claims/*")]
-        return sorted(str(path.relative_to(self.folder)) for path in kept)
+    def take_left(self) -> list[str]:
+        """Remove what gpulse has kept here, which a later test could find, and return its names."""
+        folders = [*self.folder.glob("home/**/*gpulse*"), self.folder / "claims"]
+        kept = {path for folder in folders for path in folder.rglob("*")} | {*folders[:-1]}
+        names = sorted(str(path.relative_to(self.folder)) for path in kept)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        folders[-1].mkdir(0o700)
+        return names
 
     def remove(self) -> None:
         """Remove everything."""

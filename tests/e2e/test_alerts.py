@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import Browser, chromium
+from tests.e2e.lab import environment
 from tests.e2e.serving import Serving, plain_environment
+from tests.fake_nvml import Scenario
 from tests.unit.delivery.servers import server
 
 RULE = '[[alerts.rule]]\nname = "cool"\nmetric = "temperature"\nbelow = 200\ngpu = "0-7"\nclear_for = 0\n'
@@ -25,6 +27,11 @@ def until(condition: Callable[[], object], seconds: float = 40.0) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def machine(folder: Path) -> dict[str, str]:
+    """Return the environment of a server on a scripted machine with eight GPUs: a demo delivers no alerts."""
+    return plain_environment(folder, no_proxy="*", **environment(Scenario.load("dgx-h100x8"), folder))
 
 
 def alerts(folder: Path, *words: str, code: int = 0) -> str:
@@ -46,11 +53,11 @@ def configure(folder: Path, hook: str, chat: str, more: str = "") -> None:
 
 
 def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: Path) -> None:
-    environ = plain_environment(tmp_path, no_proxy="*")
+    environ = machine(tmp_path)
     place = ("--history", str(tmp_path / "history.db"))
     with server() as taken, server() as chat:
         configure(tmp_path, taken.url, chat.url.replace("http", "json"))
-        with Serving(tmp_path, *place, environ=environ) as serving:
+        with Serving(tmp_path, *place, environ=environ, source="") as serving:
             until(lambda: taken.bodies and chat.bodies)
             (body,) = taken.bodies
             assert (body["kind"], body["count"]) == ("fire", 8)
@@ -69,7 +76,7 @@ def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: 
             silence = json.loads(answer)["id"]
             until(lambda: "alert-silenced" in kinds(serving))
             assert {"alert-acknowledged", "alert-silenced"} <= kinds(serving)
-        with Serving(tmp_path, *place, environ=environ) as serving:
+        with Serving(tmp_path, *place, environ=environ, source="") as serving:
             until(lambda: serving.get("/api/alerts")[0] == 200)  # 503 until the first sample
             snapshot = json.loads(serving.get("/api/alerts")[2])
             assert snapshot["silences"][0]["id"] == silence
@@ -81,7 +88,7 @@ def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: 
         (tmp_path / "config.toml").write_text(
             (tmp_path / "config.toml").read_text().replace("below = 200", "below = 1")
         )
-        with Serving(tmp_path, *place, environ=environ):
+        with Serving(tmp_path, *place, environ=environ, source=""):
             until(lambda: len(taken.bodies) == 2 and len(chat.bodies) == 2)
         assert [(one["kind"], one["count"], one["active"]) for one in taken.bodies] == [("fire", 8, 8), ("clear", 8, 0)]
 
@@ -89,7 +96,10 @@ def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: 
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 def test_the_page_silences_and_ends_the_silence(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(f"[serve]\ninterval = 0.5\n[alerts]\nenable = []\nlog = false\n{RULE}")
-    with Serving(tmp_path) as serving, closing(Browser(tmp_path / "profile")) as browser:
+    with (
+        Serving(tmp_path, environ=machine(tmp_path), source="") as serving,
+        closing(Browser(tmp_path / "profile")) as browser,
+    ):
         until(lambda: serving.json("/api/alerts")["alerts"])
         browser.open(serving.link)
         form = "[...document.querySelectorAll('.decide form')].pop()"

@@ -106,17 +106,18 @@ def test_a_receiver_that_was_down_and_a_server_that_was_killed_cost_no_sample_an
     )
     store = Store(kind, tmp_path)
     options = ("--no-history", "--interval", "0.1", "--remote-write", f"http://127.0.0.1:{store.port}/api/v1/write")
+    environ = plain_environment(tmp_path, **environment(Scenario.load("dgx-h100x8"), tmp_path))
     try:
-        with Serving(tmp_path, *options) as server:
+        with Serving(tmp_path, *options, environ=environ, source="") as server:
             until(lambda: figure(server, "pending_requests") >= 3)
             assert "samples are kept" in server.err
         left = len(list((tmp_path / "spool").glob("*.body")))  # killed with SIGKILL
         assert left >= 3
         store.start()
-        with Serving(tmp_path, *options) as server:  # killed while it sends
+        with Serving(tmp_path, *options, environ=environ, source="") as server:  # killed while it sends
             until(lambda: figure(server, "requests_total") >= left + 2)
             sent = figure(server, "requests_total")
-        with Serving(tmp_path, *options) as server:
+        with Serving(tmp_path, *options, environ=environ, source="") as server:
             until(lambda: figure(server, "requests_total") >= 1)
             store.stop()
             until(lambda: figure(server, "pending_requests") >= 3)

@@ -170,7 +170,7 @@ def test_one_that_needs_the_environment_of_who_installs_it_is_refused(installed:
 @pytest.fixture
 def state() -> Iterator[Path]:
     """A folder that the user of the service can enter and write, as its state folder is for it."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="gpulse-test-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         folder = Path(name) / "state"
         folder.mkdir(mode=0o755)

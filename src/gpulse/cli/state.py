@@ -71,9 +71,10 @@ def say_unchanged(arguments: Arguments) -> None:
 def _source_of(verb: Verb, arguments: Arguments) -> str:
     """Return the name of the source of a verb; empty for a verb that reads none."""
     words = arguments.words if verb.raw else []
-    if arguments.demo or "--demo" in words:
+    names = {option.name for option in verb.options}
+    if ("demo" in names and arguments.demo) or "--demo" in words:
         return "demo"
-    if not any(option.name == "source" for option in verb.options):
+    if "source" not in names:
         return ""
     for at, word in enumerate(words):
         if word.partition("=")[0] == "--source":

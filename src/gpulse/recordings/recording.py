@@ -233,7 +233,6 @@ def _within(places: range, window: range) -> range:
 _FIRST = ("index", "uuid", "name", "state")  # after the time, in every table
 # what a Monitor adds to its samples
 _PROGRAM: dict[str, Kind] = {"elapsed": "number", "step": "integer", "phase": "text", "run": "text"}
-_INT64 = range(-(2**63), 2**63)
 
 
 class RecordTable:
@@ -338,7 +337,7 @@ def _kind(key: str, values: list[Any]) -> Kind:
         return "time"
     if isinstance(metric, Number) or _PROGRAM.get(key) in ("number", "integer"):
         known = [value for value in values if value is not None]
-        whole = bool(known) and all(type(value) is int and value in _INT64 for value in known)
+        whole = bool(known) and all(type(value) is int for value in known)
         return "integer" if whole else "number"
     if metric is None or isinstance(metric, Text):
         return "text"

@@ -71,7 +71,7 @@ def test_what_does_not_exist_must_not_be_made_by_others(file: Path, tmp_path: Pa
 
 
 def test_a_program_is_open_if_all_may_run_it_and_enter_every_folder_on_the_way() -> None:
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(prefix="gpulse-test-", dir="/tmp") as name:
         folder, program = Path(name), Path(name) / "program"
         program.write_text("")
         for path in (folder, program):

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+import gpulse.testing
 from gpulse.cli.main import main
 from gpulse.cli.web_server import remote_write_checks
 from gpulse.model.catalog import Gpu
@@ -379,8 +380,9 @@ def test_wrong_settings_are_one_sentence(
     config = tmp_path / "config.toml"
     config.write_text(f"[remote_write]\n{lines}\n")
     monkeypatch.setenv("GPULSE_CONFIG", str(config))
-    monkeypatch.setattr("sys.argv", ["gpulse", "serve", "--demo", "--no-history", "--port", "0"])
-    assert main() in (1, 2)
+    monkeypatch.setattr("sys.argv", ["gpulse", "serve", "--no-history", "--port", "0"])
+    with gpulse.testing.scripted():  # a demo does not read these settings
+        assert main() in (1, 2)
     err = capsys.readouterr().err
     assert words in err
     assert err.count("\n") == 1

@@ -90,7 +90,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, path: Path, text: str) -> None:
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A program in a folder that everybody can enter."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(prefix="gpulse-test-", dir="/tmp") as folder:
         os.chmod(folder, 0o755)
         python = Path(folder) / "python"
         for path in (python, python.with_name("gpulse")):
