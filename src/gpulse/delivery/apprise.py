@@ -40,12 +40,8 @@ class AppriseDelivery(Delivery):
 
     def deliver(self, notice: Notice) -> None:
         found: list[str] = []
-        before = _reasons.set(found)
-        try:
-            taken = self._opened().notify(**_message(notice, self._host, self._link))
-        finally:
-            _reasons.reset(before)
-        if not taken:
+        _reasons.set(found)
+        if not self._opened().notify(**_message(notice, self._host, self._link)):
             raise Failed(
                 f"{self.place}: {self._without_secrets(found[0]) if found else 'the message was not accepted'}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -16,11 +17,11 @@ from gpulse.delivery.delivery import Failed
 from gpulse.delivery.settings import DeliverySetup, deliveries_from
 from gpulse.errors import ConfigError, GpulseError
 from tests.unit.delivery.servers import Taken, server
-from tests.unit.delivery.test_shapes import AT, LINK, hot, idle
-from tests.unit.delivery.transitions import fire, notice, turned
+from tests.unit.delivery.transitions import AT, fire, hot, idle, notice, turned
 
 pytest.importorskip("apprise")
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")  # Apprise loads it
+LINK = "https://node7/gpulse/"
 SECRET = "SECRETSECRETSECRET"
 
 
@@ -99,6 +100,15 @@ def test_a_refusal_says_why_but_not_the_url(capfd: pytest.CaptureFixture[str]) -
     assert SECRET not in str(raised.value)
     assert (delivery.place, len(taken.bodies)) == ("json://***", 1)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_reason_that_names_part_of_the_url_is_masked() -> None:
+    with socket.socket() as bound:  # bound but not listening: refused for sure
+        bound.bind(("127.0.0.1", 0))
+        delivery = AppriseDelivery(f"json://127.0.0.1:{bound.getsockname()[1]}/{SECRET}")
+        with pytest.raises(Failed, match=r"Connection error .* to \*\*\*$") as raised:
+            delivery.deliver(notice(hot(1)))
+    assert "127.0.0.1" not in str(raised.value)
 
 
 @pytest.mark.parametrize("url", [f"nonsense://{SECRET}", f"slack://{SECRET}", f"tgram://{SECRET}/chat"])

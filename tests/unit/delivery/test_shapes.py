@@ -7,38 +7,18 @@ from typing import Any
 
 import pytest
 
-from gpulse.analysis.alerts import Notice, Transition
+from gpulse.analysis.alerts import Notice
 from gpulse.delivery.post import Webhook
-from gpulse.model.catalog import Process
 from gpulse.model.event import Event
 from tests.unit.delivery.servers import server
-from tests.unit.delivery.transitions import notice, turned
+from tests.unit.delivery.transitions import AT, hot, notice, turned
 
-AT = 1_700_000_000.0
 LINK = "https://node7/gpulse/"
 
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-
-
-def hot(gpu: int, state: str = "fire") -> Transition:
-    values: dict[str, float | str] = {"temperature": 90.0 + gpu, "above": 86.0}
-    event = Event(
-        AT, "hot", (str(gpu),), uuids=(f"GPU-{gpu}",), value=90.0 + gpu, values=values, rule="hot", alert=state
-    )
-    return Transition(event)
-
-
-def idle() -> Transition:
-    process = Process(
-        {"pid": 42, "name": "python\n<@everyone> *x*", "user": "ada", "job": "123", "memory_used": 1 << 30}
-    )
-    values: dict[str, float | str] = {"memory_used": 1 << 30, "idle": 900.0, "user": "ada"}
-    more: dict[str, Any] = {"process": process, "rule": "idle_allocation", "alert": "fire"}
-    event = Event(AT, "idle-allocation", ("1",), uuids=("GPU-1",), value=1 << 30, values=values, **more)
-    return Transition(event, "42")
 
 
 def sent(shape: str, *notices: Notice, **more: Any) -> list[Any]:
