@@ -2,7 +2,7 @@
 _gpulse() {
   local word="$2" before="$3" verb="status" w
   for w in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|trace|report|record|replay|history|usage|alerts|reclaim|fleet|serve|service|mcp|demo|metrics|config|doctor|completion) verb="$w"; break;; esac
+    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|trace|report|record|replay|history|usage|alerts|fleet|serve|service|mcp|demo|metrics|config|doctor|completion) verb="$w"; break;; esac
   done
   case "$before" in
     --filter|-f) COMPREPLY=(); return;;
@@ -67,7 +67,6 @@ _gpulse() {
     --day) COMPREPLY=(); return;;
     --week) COMPREPLY=(); return;;
     --month) COMPREPLY=(); return;;
-    --mail) COMPREPLY=(); return;;
     --gpu) COMPREPLY=($(compgen -W "visible job all" -- "${word##*,}")); return;;
     --user) COMPREPLY=(); return;;
     --end) COMPREPLY=(); return;;
@@ -96,7 +95,7 @@ _gpulse() {
     --capture) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-activity --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history usage alerts reclaim fleet serve service mcp demo metrics config doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-activity --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history usage alerts fleet serve service mcp demo metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     why) COMPREPLY=($(compgen -W "--for --since --interval -n --fleet --check --json --history --no-stacks --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
@@ -113,9 +112,8 @@ _gpulse() {
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --processes --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
-    usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --mail --price --gpu-price --carbon --demo --help -h" -- "$word"));;
+    usage) COMPREPLY=($(compgen -W "--by --day --week --month --since --from --to --format --output -o --price --gpu-price --carbon --demo --help -h" -- "$word"));;
     alerts) COMPREPLY=($(compgen -W "--gpu --user --all --for --reason --end --history --json --source --demo --help -h list test silence ack" -- "$word"));;
-    reclaim) COMPREPLY=($(compgen -W "--dry-run --act --history --json --source --demo --help -h" -- "$word"));;
     fleet) COMPREPLY=($(compgen -W "--ssh --url --prometheus --token-file --prometheus-token-file --file --by --free --free-memory --why --once -1 --watch -w --interval --timeout --force --json --listen --page-token-file --no-auth --allow-host --base-path --cert --key --access-log --price --gpu-price --carbon --color --theme --demo --help -h" -- "$word"));;
     serve) COMPREPLY=($(compgen -W "--bind --port --unix-socket --token-file --no-auth --allow-host --base-path --cert --key --interval -n --no-commands --history --no-history --metrics --processes-metrics --owner-labels --series-limit --dcgm-names --smi-names --otlp --remote-write --access-log --gpu --id -i --source --demo --help -h" -- "$word"));;
     service) COMPREPLY=($(compgen -W "--user --listen --yes --demo --help -h show install uninstall" -- "$word"));;

@@ -25,6 +25,7 @@ EXTRAS = {  # folder or file: what it may name, imported inside or for type chec
     "surfaces/web": {"starlette", "uvicorn", "anyio"},
     "surfaces/exporter": {"opentelemetry"},
     "recordings": {"pandas", "polars"},
+    "delivery/apprise.py": {"apprise"},
     "surfaces/mcp.py": {"mcp", "anyio"},
     "surfaces/jupyter": {"jupyter_client", "jupyter_server", "tornado", "traitlets"},  # the server needs the client
     "surfaces/notebook": {"IPython", "anywidget", "ipykernel", "traitlets"},

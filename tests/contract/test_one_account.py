@@ -172,7 +172,7 @@ def test_alerts_and_what_is_kept_of_them(watched: Watched) -> None:
     texts = {alert_text(transition) for transition in watched.alerts.recent}
     assert {SENTENCES[kind] for kinds in _ALERTS.values() for kind in kinds} <= texts
     posted = [
-        json.loads(json.dumps(json_shape(Notice("fire", 0.0, (transition,)), "box", "", "")))["text"]
+        json.loads(json.dumps(json_shape(Notice("fire", 0.0, (transition,)), "box", "")))["text"]
         for transition in watched.alerts.recent
     ]
     assert {SENTENCES["lost"], SENTENCES["throttled"]} <= set(posted)

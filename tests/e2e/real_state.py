@@ -35,10 +35,10 @@ endpoints = ["http://{MARK}.example:8000"]
 [cost]
 currency = "{MARK}"
 price = 0.3
-[mail]
-server = "{MARK}.example"
 [[alerts.webhook]]
 url = "https://{MARK}.example/hook"
+[[alerts.webhook]]
+url = "apprise:json://{MARK}.example"
 [[alerts.command]]
 run = ["/bin/{MARK}"]
 """

@@ -16,7 +16,6 @@ from tests.e2e.browser import Browser, chromium
 from tests.e2e.lab import environment
 from tests.e2e.serving import Serving, plain_environment
 from tests.fake_nvml import Scenario
-from tests.unit.delivery.mail_server import mail_server
 from tests.unit.delivery.servers import server
 
 RULE = '[[alerts.rule]]\nname = "cool"\nmetric = "temperature"\nbelow = 200\ngpu = "0-7"\nclear_for = 0\n'
@@ -45,26 +44,25 @@ def alerts(folder: Path, *words: str, code: int = 0) -> str:
     return done.stdout
 
 
-def configure(folder: Path, hook: str, port: int, more: str = "") -> None:
+def configure(folder: Path, hook: str, chat: str, more: str = "") -> None:
     (folder / "config.toml").write_text(
         f"[serve]\ninterval = 0.2\n[alerts]\nenable = []\nlog = false\ngroup_wait = 1\n{more}\n"
-        f'[alerts.webhook]\nurl = "{hook}"\nretries = 0\n[alerts.mail]\nto = "ops@example.org"\n'
-        f'[mail]\nserver = "127.0.0.1:{port}"\n{RULE}'
+        f'[[alerts.webhook]]\nurl = "{hook}"\nretries = 0\n'
+        f'[[alerts.webhook]]\nurl = "apprise:{chat}"\n{RULE}'
     )
 
 
 def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: Path) -> None:
     environ = machine(tmp_path)
     place = ("--history", str(tmp_path / "history.db"))
-    with server() as taken, mail_server() as box:
-        configure(tmp_path, taken.url, box.port)
+    with server() as taken, server() as chat:
+        configure(tmp_path, taken.url, chat.url.replace("http", "json"))
         with Serving(tmp_path, *place, environ=environ, source="") as serving:
-            until(lambda: taken.bodies)
-            assert box.wait(1)
+            until(lambda: taken.bodies and chat.bodies)
             (body,) = taken.bodies
             assert (body["kind"], body["count"]) == ("fire", 8)
             assert body["link"].startswith(serving.link.partition("?")[0])
-            assert "GPUs 0-7: beyond its threshold" in box.messages[0]["Subject"]
+            assert "GPUs 0-7: beyond its threshold" in chat.bodies[0]["title"]
             assert alerts(tmp_path, "list").count(" warn ") == 8
             first = json.loads(alerts(tmp_path, "--json"))
             assert first["watched"]
@@ -86,12 +84,12 @@ def test_eight_gpus_are_one_message_and_a_restart_sends_nothing_again(tmp_path: 
             assert alerts(tmp_path, "silence", "--end", silence).startswith("ended the silence of cool on GPU 3")
             until(lambda: "alert-unsilenced" in kinds(serving))
         assert [one["kind"] for one in taken.bodies] == ["fire"]
-        configure(tmp_path, taken.url, box.port, more='maintenance = ["Mon-Sun"]')
+        configure(tmp_path, taken.url, chat.url.replace("http", "json"), more='maintenance = ["Mon-Sun"]')
         (tmp_path / "config.toml").write_text(
             (tmp_path / "config.toml").read_text().replace("below = 200", "below = 1")
         )
         with Serving(tmp_path, *place, environ=environ, source=""):
-            until(lambda: len(taken.bodies) == 2 and len(box.messages) == 2)
+            until(lambda: len(taken.bodies) == 2 and len(chat.bodies) == 2)
         assert [(one["kind"], one["count"], one["active"]) for one in taken.bodies] == [("fire", 8, 8), ("clear", 8, 0)]
 
 
@@ -128,16 +126,16 @@ def test_a_test_message_goes_to_everybody_and_says_who_did_not_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    with server() as taken, mail_server() as box:
-        configure(tmp_path, taken.url, box.port)
+    with server() as taken, server() as chat:
+        configure(tmp_path, taken.url, chat.url.replace("http", "json"))
         said = alerts(tmp_path, "test")
         assert said.splitlines() == [
             f"webhook {taken.url.removesuffix('/services/SECRET')}/***: ok",
-            f"mail ops@example.org through 127.0.0.1:{box.port}: ok",
+            "apprise json://***: ok",
         ]
-        assert box.messages[0].get_content().startswith("this is a test message of gpulse")
-        box.refuse = "554 no"
-        assert "554 no" in alerts(tmp_path, "test", code=1)
+        assert chat.bodies[0]["title"].endswith("this is a test message of gpulse")
+        chat.answers[:] = [403]
+        assert "403" in alerts(tmp_path, "test", code=1)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ WORDS: dict[str, list[list[str]]] = {
     "record": [["-o", "-", "--count", "1"], ["--history", "--count", "1"]],
     "replay": [["--status", "--speed", "max"]],
     "alerts": [[], ["silence", "--all"], ["ack", "x"], ["test"]],
-    "reclaim": [[], ["--act"]],
     "config": [[], ["check"], ["init"]],
     "service": [[], ["install", "--yes"], ["uninstall"]],
     "completion": [["bash"]],

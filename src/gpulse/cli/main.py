@@ -37,7 +37,6 @@ VERBS = {
     "history": "Query recorded history: metrics, usage by user or job, events",
     "usage": "Account for GPU hours, energy and cost by user, project, job or day",
     "alerts": "List active alerts, silence or acknowledge them, test how they are delivered",
-    "reclaim": "Find idle processes that hold GPU memory, warn owners, end them if enabled",
     "fleet": "Show many machines: over ssh, from their servers, or from Prometheus",
     "serve": "Serve a web dashboard, a JSON API and Prometheus metrics",
     "service": "Run `gpulse serve` as a systemd service: show, install or remove its unit",

@@ -1,4 +1,4 @@
-"""Delivery of alerts: webhook, command, mail, bell and page.
+"""Delivery of alerts: webhook, Apprise, command, bell and page.
 
 May import: analysis, present, store, model. Never here: what an alert is.
 """

@@ -34,7 +34,7 @@ class Alerts:
 
     `add` is for one thread; all else may be used by any. `say` is given lines for people: each transition, unless `log` is false, and
     the first failure of each delivery; it is called in threads of deliveries. Nothing waits for any of them. `explain` tells more of a
-    program that hangs. `link` is the address of the page, `mail` the table [mail]. Without `deliver` nobody is told. Close it when done.
+    program that hangs. `link` is the address of the page. Without `deliver` nobody is told. Close it when done.
     """
 
     def __init__(
@@ -45,7 +45,6 @@ class Alerts:
         host: str | None = None,
         explain: Explain | None = None,
         link: str = "",
-        mail: Mapping[str, Any] | None = None,
         deliver: bool = True,
     ) -> None:
         if not isinstance(table, dict):
@@ -60,7 +59,7 @@ class Alerts:
         self._desk = Desk(policy_from(table))
         self._recent: deque[Transition] = deque(maxlen=_RECENT)
         host = os.uname().nodename if host is None else host
-        setup = DeliverySetup(table, self.rules, host, link, mail)
+        setup = DeliverySetup(table, self.rules, host, link)
         self.deliveries: list[Delivery] = deliveries_from(table, setup) if deliver else []
         self._log = (
             Callback(lambda notice: say(alert_line(notice.alerts[0])), "log") if deliver and logs(table) else None
@@ -187,7 +186,6 @@ class Alerts:
         if not self._file.owned or not self._file.has_news(document):
             return
         taken = self._file.take_news()
-        self._decided += taken.events
         for silence, by in taken.begun:
             self._decided.append(silence.event("alert-silenced", silence.since, by))
         for silence, by in taken.ended:

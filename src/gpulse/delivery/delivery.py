@@ -173,7 +173,7 @@ class Command(Delivery):
 
     def deliver(self, notice: Notice) -> None:
         environ = {**os.environ, **variables(notice, self._host, self._link)}
-        run_program(self._run_this, environ, self._timeout, self.stopping, clock=self._clock)
+        run_program(self._run_this, environ, self._timeout, self.stopping, self._clock)
 
 
 def run_program(
@@ -181,20 +181,17 @@ def run_program(
     environ: Mapping[str, str],
     timeout: float,
     stopping: threading.Event,
-    *,
-    stdin: int | None = None,
-    clock: SystemClock | None = None,
+    clock: SystemClock,
 ) -> None:
-    """Run a program without a shell, its input the file `stdin`, its output /dev/null; raise Failed if it fails or takes too long."""
+    """Run a program without a shell, its input and output /dev/null; raise Failed if it fails or takes too long."""
     null = [(os.POSIX_SPAWN_OPEN, at, "/dev/null", os.O_RDONLY if at == 0 else os.O_WRONLY, 0) for at in range(3)]
-    fed = [] if stdin is None else [(os.POSIX_SPAWN_DUP2, stdin, 0)]
     try:
         pid = os.posix_spawnp(
-            words[0], [*words], environ, file_actions=null + fed, setpgroup=0, setsigmask=(), setsigdef=_PYTHONS
+            words[0], [*words], environ, file_actions=null, setpgroup=0, setsigmask=(), setsigdef=_PYTHONS
         )
     except OSError as error:
         raise Failed(f"{words[0]} cannot be run: {error.strerror}") from None
-    code = _wait(pid, timeout, stopping, clock or SystemClock())
+    code = _wait(pid, timeout, stopping, clock)
     if code is None:
         raise Failed(f"{words[0]} took too long and was killed")
     if code:

@@ -1,4 +1,4 @@
-"""HTTP POSTs of alerts, in the shape that each service takes.
+"""HTTP POSTs of alerts: as JSON for programs, and as Alertmanager takes them.
 
 Certificates are checked; redirects are not followed, since they would carry headers elsewhere.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 from ..model.event import owner_of
-from ..present.alerts import alert_advice, alert_facts, alert_link, alert_plain, alert_text, notice_lines, notice_title
-from ..present.text import clean
+from ..present.alerts import alert_advice, alert_facts, alert_link, alert_plain, alert_text, notice_title
+from ..present.text import clean, masked
 from ..value import Value
 from .delivery import Delivery, Failed
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from ..analysis.alerts import Notice, Transition
 
-    # what is posted, None for nothing; `host` is this machine, `link` the page, `key` the secret of the service
-    Shape: TypeAlias = "Callable[[Notice, str, str, str], Any]"
+    # what is posted, for the name of this machine and the address of its page
+    Shape: TypeAlias = "Callable[[Notice, str, str], Any]"
 
 _LONGEST_DETAIL = 200
 
@@ -86,13 +86,6 @@ class Poster:
         return self._opener
 
 
-def masked(url: str) -> str:
-    """Return a URL as it may be shown: user, path and query are often the secret itself."""
-    scheme, _, rest = url.partition("://")
-    place, *more = rest.replace("?", "/").replace("#", "/").split("/", 1)
-    return f"{scheme}://{place.rpartition('@')[2]}" + ("/***" if more and more[0] else "")
-
-
 def _detail(error: Any) -> str:
     try:
         lines = error.read(4096).decode("utf-8", "replace").strip().splitlines()
@@ -111,7 +104,6 @@ _RETRIES = 3
 _BACKOFF = 1.0  # seconds before the first retry; each next one waits four times as long
 _LONGEST = 60.0
 _REFRESH = 60.0  # seconds after which Alertmanager is told again of what is active
-PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
 _ALERTMANAGER = "/api/v2/alerts"
 
 
@@ -129,20 +121,17 @@ class Webhook(Delivery):
         shape: str = "json",
         headers: Mapping[str, str] | None = None,
         *,
-        key: str = "",
         timeout: float = _TIMEOUT,
         retries: int = _RETRIES,
         backoff: float = _BACKOFF,
         **common: Any,
     ) -> None:
-        manages = shape in ("alertmanager", "pagerduty")  # these keep state, and limit messages themselves
-        super().__init__(**common | ({"limit": 0} if manages else {}))
-        self._url, self._key = _endpoint(url, shape, key)
+        managed = shape == "alertmanager"  # keeps state, and limits messages itself
+        super().__init__(**common | ({"limit": 0} if managed else {}))
+        self._url = _alertmanager(url) if managed else url
         self._shape = SHAPES[shape]
-        if shape == "alertmanager":
+        if managed:
             self.kinds, self.refresh = ("fire", "clear", "refresh", "test"), _REFRESH
-        elif shape == "pagerduty":
-            self.kinds = (*self.kinds, "ack")
         self._headers = {"Content-Type": "application/json", "User-Agent": "gpulse", **(headers or {})}
         self._poster = Poster(self._url, timeout)
         self._retries = retries
@@ -155,9 +144,7 @@ class Webhook(Delivery):
     def deliver(self, notice: Notice) -> None:
         import json
 
-        if (plain := self._shape(notice, self._host, self._link, self._key)) is None:
-            return
-        body = json.dumps(plain).encode()
+        body = json.dumps(self._shape(notice, self._host, self._link)).encode()
         pause = self._backoff
         for left in range(self._retries, -1, -1):
             answer = self._poster.post(body, self._headers)
@@ -169,23 +156,16 @@ class Webhook(Delivery):
             pause *= 4
 
 
-def _endpoint(url: str, shape: str, key: str) -> tuple[str, str]:
-    """Return where to post, and the secret or topic that is sent along."""
-    if shape == "alertmanager" and not url.rstrip("/").endswith(_ALERTMANAGER):
-        return url.rstrip("/") + _ALERTMANAGER, key
-    if shape == "ntfy" and not key:  # JSON is posted to the root, which the topic's address has to be split for
-        root, _, topic = url.rstrip("/").rpartition("/")
-        return f"{root}/", topic
-    return url, key
+def _alertmanager(url: str) -> str:
+    """Return where an Alertmanager takes alerts; its address is enough."""
+    root = url.rstrip("/")
+    return root if root.endswith(_ALERTMANAGER) else root + _ALERTMANAGER
 
 
-_SIGNS = {"critical": "🔴", "warn": "🟠", "info": "🔵"}
-_COLORS = {"critical": 0xD7263D, "warn": 0xF2A33A, "info": 0x3A86F2}
-_GREEN = 0x2E9E5B
 _ALIVE = 300.0  # seconds after which Alertmanager takes an alert for over unless it is told again
 
 
-def json_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any]:
+def json_shape(notice: Notice, host: str, link: str) -> dict[str, Any]:
     """Return everything there is to know; the fields of the first alert stand at the top as well."""
     alerts = [_with_facts(alert, link) for alert in notice.alerts]
     title = notice_title(notice)
@@ -199,75 +179,8 @@ def _with_facts(alert: Transition, link: str) -> dict[str, Any]:
     return plain | ({"link": alert_link(alert, link)} if link else {})
 
 
-def slack_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any]:
-    """Return one text, for Slack, Mattermost and Rocket.Chat."""
-    text = "\n".join([f"{_sign(notice)} {notice_title(notice, host)}", *_more(notice, link)])
-    # Slack's own rule for text that must not become a mention or a link
-    return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
-
-
-def discord_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any]:
-    """Return an embed; nobody is mentioned, whatever a process is called."""
-    embed: dict[str, Any] = {"title": _unmarked(f"{_sign(notice)} {notice_title(notice, host)}")[:256]}
-    color = _GREEN if notice.ends else _COLORS[_severity(notice)]
-    embed |= {"description": _unmarked("\n".join(_more(notice)))[:4000], "color": color}
-    embed |= {"url": alert_link(notice.alerts[0], link)} if link else {}
-    return {"username": "gpulse", "embeds": [embed], "allowed_mentions": {"parse": []}}
-
-
-def teams_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any]:
-    """Return an adaptive card, as workflows of Microsoft Teams take it."""
-    style = "Good" if notice.ends else {"critical": "Attention", "warn": "Warning"}.get(_severity(notice), "Default")
-    title = {
-        "type": "TextBlock",
-        "text": _unmarked(f"{_sign(notice)} {notice_title(notice, host)}"),
-        "weight": "Bolder",
-    }
-    lines = [{"type": "TextBlock", "text": _unmarked(line), "wrap": True} for line in _more(notice)]
-    card: dict[str, Any] = {"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard"}
-    card |= {"version": "1.4", "body": [title | {"color": style, "wrap": True}, *lines]}
-    if link:
-        address = alert_link(notice.alerts[0], link)
-        card["actions"] = [{"type": "Action.OpenUrl", "title": "Show on the page", "url": address}]
-    kind = "application/vnd.microsoft.card.adaptive"
-    return {"type": "message", "attachments": [{"contentType": kind, "contentUrl": None, "content": card}]}
-
-
-def ntfy_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any]:
-    """Return a message to a topic, which `key` names."""
-    priority = 2 if notice.ends else {"critical": 5, "warn": 4}.get(_severity(notice), 3)
-    tag = (
-        "white_check_mark"
-        if notice.ends
-        else {"critical": "rotating_light", "warn": "warning"}.get(_severity(notice), "information_source")
-    )
-    plain = {"topic": key, "title": notice_title(notice, host)[:250], "message": "\n".join(_more(notice))[:3500]}
-    return (
-        plain | {"priority": priority, "tags": [tag]} | ({"click": alert_link(notice.alerts[0], link)} if link else {})
-    )
-
-
-def pagerduty_shape(notice: Notice, host: str, link: str, key: str) -> dict[str, Any] | None:
-    """Return an event (API v2). All alerts of a rule are one incident of a machine, which ends with the last of them."""
-    plain: dict[str, Any] = {"routing_key": key, "dedup_key": f"gpulse/{host}/{notice.rule}"[:255], "client": "gpulse"}
-    if notice.ends or notice.kind == "ack":
-        action = "resolve" if notice.ends else "acknowledge"
-        return None if notice.ends and notice.active else plain | {"event_action": action}
-    severity = {"critical": "critical", "warn": "warning"}.get(_severity(notice), "info")
-    details = {
-        alert.id: "; ".join([alert_text(alert), *(f"{name}: {text}" for name, text in alert_facts(alert))])
-        for alert in notice.alerts
-    }
-    payload = {"summary": notice_title(notice, host)[:1024], "source": host or "gpulse", "severity": severity}
-    payload |= {"timestamp": _written(notice.alerts[0].time), "class": notice.rule, "component": "gpu"}
-    links = [{"href": alert_link(notice.alerts[0], link), "text": "Show on the page"}] if link else []
-    return plain | {"event_action": "trigger", "payload": payload | {"custom_details": details}, "links": links}
-
-
-def alertmanager_shape(notice: Notice, host: str, link: str, key: str) -> list[dict[str, Any]] | None:
+def alertmanager_shape(notice: Notice, host: str, link: str) -> list[dict[str, Any]]:
     """Return alerts of Prometheus' Alertmanager (API v2), which groups, silences and repeats them itself."""
-    if notice.kind == "ack":
-        return None
     return [_prometheus(alert, notice, host, link) for alert in notice.alerts]
 
 
@@ -290,36 +203,8 @@ def _prometheus(alert: Transition, notice: Notice, host: str, link: str) -> dict
     return plain | ({"generatorURL": alert_link(alert, link)} if link else {})
 
 
-def _more(notice: Notice, link: str = "") -> list[str]:
-    """Return what follows the title; the sentence of a single alert is the title itself."""
-    lines = notice_lines(notice, link)
-    return [line.strip() for line in lines[1:]] if len(notice.alerts) == 1 else lines
-
-
-def _severity(notice: Notice) -> str:
-    found = {alert.severity for alert in notice.alerts}
-    return next((one for one in ("critical", "warn") if one in found), "info")
-
-
-def _sign(notice: Notice) -> str:
-    return "✅" if notice.ends else _SIGNS[_severity(notice)]
-
-
-def _unmarked(text: str) -> str:
-    """Return a text in which nothing is Markdown."""
-    return "".join(f"\\{char}" if char in "\\`*_~|[]<" else char for char in text)
-
-
 def _written(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
 
 
-SHAPES: dict[str, Shape] = {
-    "json": json_shape,
-    "slack": slack_shape,
-    "discord": discord_shape,
-    "teams": teams_shape,
-    "ntfy": ntfy_shape,
-    "pagerduty": pagerduty_shape,
-    "alertmanager": alertmanager_shape,
-}
+SHAPES: dict[str, Shape] = {"json": json_shape, "alertmanager": alertmanager_shape}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from ..analysis.alerts import BUILT_IN, TellingPolicy
 from ..analysis.alerts.rule import duration
 from ..analysis.alerts.settings import check_name, names, read
 from ..analysis.alerts.transition import GROUP_WAIT
 from ..errors import ConfigError
 from ..model.when import Hours
+from ..plugins import missing_extra
 from ..store.secret_file import read_secret
+from .apprise import PREFIX, AppriseDelivery
 from .delivery import LIMIT, Bell, Command
-from .mail import Mail, Mailer, checked_address
-from .post import PAGERDUTY, SHAPES, Webhook
+from .post import SHAPES, Webhook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,30 +24,22 @@ if TYPE_CHECKING:
     from .delivery import Delivery
 
 _OWN = (
-    "enable", "disable", "rule", "log", "bell", "webhook", "command", "mail", "group_wait", "repeat", "quiet", "maintenance",
+    "enable", "disable", "rule", "log", "bell", "webhook", "command", "group_wait", "repeat", "quiet", "maintenance",
     "limit", "link",
 )  # fmt: skip
 _ANY = ("rules", "clears")
-_WEBHOOK = ("url", "shape", "headers", "key_file", "timeout", "retries", *_ANY)
+_WEBHOOK = ("url", "url_file", "shape", "headers", "timeout", "retries", *_ANY)
+_APPRISE = ("url", "url_file", *_ANY)
 _COMMAND = ("run", "timeout", *_ANY)
-_MAIL = ("to", *_ANY)
 
 
 class DeliverySetup:
-    """What all deliveries share: the names of rules they may choose from, this machine, its page, and how mail is sent."""
+    """What all deliveries share: the names of rules they may choose from, this machine and its page."""
 
-    def __init__(
-        self,
-        table: Mapping[str, Any],
-        rules: Iterable[str],
-        host: str = "",
-        link: str = "",
-        mail: Mapping[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, table: Mapping[str, Any], rules: Iterable[str], host: str = "", link: str = "") -> None:
         self.rules = [*rules]
         self.host = host
         self.link = _link(table.get("link", link))
-        self.mail = mail or {}
         self.limit = table.get("limit", LIMIT)
         if isinstance(self.limit, bool) or not isinstance(self.limit, int) or not 0 <= self.limit <= 10_000:
             raise ConfigError(f"alerts.limit: {self.limit!r} is not a number of messages per hour;", "0 is no limit.")
@@ -85,7 +80,6 @@ def deliveries_from(table: Mapping[str, Any], setup: DeliverySetup) -> list[Deli
     """Return the deliveries of an [alerts] table, not started."""
     found: list[Delivery] = [_webhook(one, setup) for one in _tables(table, "webhook")]
     found += [_command(one, setup) for one in _tables(table, "command")]
-    found += [_mail(one, setup) for one in _tables(table, "mail")]
     bell = table.get("bell", False)
     if not isinstance(bell, (bool, str)):
         raise ConfigError(f"alerts.bell: {bell!r} is neither true nor a terminal;", 'write true or "/dev/tty".')
@@ -108,35 +102,52 @@ def _tables(table: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return found
 
 
-def _webhook(table: Mapping[str, Any], setup: DeliverySetup) -> Webhook:
+def _webhook(table: Mapping[str, Any], setup: DeliverySetup) -> Delivery:
     where = "alerts.webhook"
     common = setup.common(table, where, _WEBHOOK)
+    url = _url(table, where)
+    if url.startswith(PREFIX):
+        return _apprise(url.removeprefix(PREFIX), table, common, where)
     shape = table.get("shape", "json")
     check_name(shape, SHAPES, f"{where}.shape", "shape")
-    url = table.get("url", PAGERDUTY if shape == "pagerduty" else None)
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")) or not url.isascii() or " " in url:
-        raise ConfigError(f"{where}.url is not an http or https address;", 'write url = "https://...".')
-    if "@" in url.split("/")[2]:
-        raise ConfigError(
-            f"{where}.url contains a user name;", 'write headers = { Authorization = "Basic ..." } instead.'
-        )
     retries = table.get("retries", 3)
     if isinstance(retries, bool) or not isinstance(retries, int) or not 0 <= retries <= 10:
         raise ConfigError(f"{where}.retries: {retries!r} is not a number from 0 to 10.")
     headers = _headers(table.get("headers", {}), f"{where}.headers")
-    key = _key(table, shape, where)
-    return Webhook(url, shape, headers, key=key, timeout=_timeout(table, 5.0, where), retries=retries, **common)
+    return Webhook(url, shape, headers, timeout=_timeout(table, 5.0, where), retries=retries, **common)
 
 
-def _key(table: Mapping[str, Any], shape: str, where: str) -> str:
-    """Return the key that PagerDuty asks for, from a file that others cannot read."""
-    path = table.get("key_file")
-    if (shape == "pagerduty") != (path is not None) or not isinstance(path, (str, type(None))):
+def _url(table: Mapping[str, Any], where: str) -> str:
+    """Return the address, which may be in a file that others cannot read; messages do not repeat it."""
+    path = table.get("url_file")
+    if ("url" in table) == (path is not None) or not isinstance(path, (str, type(None))):
+        raise ConfigError(f"{where} needs url or url_file, one of them;", 'write url = "https://...".')
+    url = table["url"] if path is None else read_secret(path, f"{where}.url_file").strip()
+    known = isinstance(url, str) and url.startswith(("http://", "https://", PREFIX))
+    if not known or not url.isascii() or not url.isprintable() or " " in url:
         raise ConfigError(
-            f"{where}.key_file is for the shape pagerduty, which needs it;",
-            'write key_file = "/etc/gpulse/pagerduty.key".',
+            f"{where}.{'url' if path is None else 'url_file: the first line'} is not an http or https address, or apprise:URL;",
+            'write url = "https://..." or url = "apprise:slack://...".',
         )
-    return "" if path is None else read_secret(path, f"{where}.key_file").strip()
+    if not url.startswith(PREFIX) and "@" in url.split("/")[2]:
+        raise ConfigError(
+            f"{where}.url contains a user name;", 'write headers = { Authorization = "Basic ..." } instead.'
+        )
+    return str(url)
+
+
+def _apprise(url: str, table: Mapping[str, Any], common: Mapping[str, Any], where: str) -> AppriseDelivery:
+    from importlib.util import find_spec
+
+    if other := [key for key in table if key not in _APPRISE]:
+        raise ConfigError(f"{where}.{other[0]} is for http and https addresses, not for apprise:URL;", "remove it.")
+    if not re.match(r"[a-z][a-z0-9+.-]*://.", url, re.IGNORECASE):
+        raise ConfigError(
+            f"{where}: what follows apprise: is not a URL of Apprise;", 'write url = "apprise:slack://...".'
+        )
+    if find_spec("apprise") is None:  # not loaded before there is something to send
+        raise missing_extra(f"{where} with apprise:URL", "apprise", "alerts")
+    return AppriseDelivery(url, **common)
 
 
 def _command(table: Mapping[str, Any], setup: DeliverySetup) -> Command:
@@ -146,17 +157,6 @@ def _command(table: Mapping[str, Any], setup: DeliverySetup) -> Command:
     if not isinstance(run, list) or not run or not all(isinstance(word, str) and "\0" not in word for word in run):
         raise ConfigError(f"{where}.run is not a list of words;", 'write run = ["notify-send", "gpulse"].')
     return Command(run, timeout=_timeout(table, 10.0, where), **common)
-
-
-def _mail(table: Mapping[str, Any], setup: DeliverySetup) -> Mail:
-    where = "alerts.mail"
-    common = setup.common(table, where, _MAIL)
-    given = table.get("to", [])
-    to = [given] if isinstance(given, str) else given
-    if not isinstance(to, list) or not to:
-        raise ConfigError(f"{where}.to is not a list of addresses;", 'write to = ["ops@example.org"].')
-    addresses = [read(one, checked_address, f"{where}.to") for one in to]
-    return Mail(read(setup.mail, Mailer, "mail"), addresses, **common)
 
 
 def _link(value: Any) -> str:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from ..analysis.reclaim import ReclaimStep
     from ..model.catalog import Process
     from ..model.event import Event
     from ..model.metric import Metric
@@ -100,26 +99,6 @@ def silence_parts(event: Event) -> Parts:
     rule, user = event.values.get("rule"), event.values.get("user")
     whose = (" of ", Untrusted(user)) if user else ()
     return (Untrusted(rule) if rule else "all alerts", *whose, f" on {gpus_text(event.gpus)}" if event.gpus else "")
-
-
-def step_text(step: ReclaimStep) -> str:
-    """Return what follows for a process that holds memory: warn ada; wait: owner warned, next step at 14:00."""
-    user, reason = clean(step.holding.process.user or "?"), clean(step.reason)
-    if step.action == "wait":
-        return reason + (f", next step at {moment_text(step.due)}" if step.due is not None else "")
-    words = {"warn": f"warn {user}", "report": "tell the administrators", "end": "end it (SIGTERM)"}
-    return (words | {"spare": f"nothing: {reason}"}).get(step.action, f"cannot tell: {reason}")
-
-
-def holding_text(step: ReclaimStep) -> str:
-    """Return who holds what for how long: ada's python (pid 42) holds 3.0 GiB on GPU 3 and has been idle for 2h."""
-    return _safe(_holding(step.holding.event(0.0, "", step.idle)))
-
-
-def _holding(event: Event) -> Parts:
-    lasted = duration_text(_number(event, "idle")) if "idle" in event.values else "long"
-    held = f" holds {size_text(event.value or 0.0)} on {gpus_text(event.gpus)}"
-    return (*process_parts(event.process), f"{held} and has been idle for {lasted}")
 
 
 def _number(event: Event, key: str = "") -> float:
@@ -291,11 +270,9 @@ _FIELDS: dict[str, Callable[[Event], str | Parts]] = {
     "way": lambda event: "forward" if _number(event) > 0 else "back",
     "shift": lambda event: duration_text(abs(_number(event))),
     "by": lambda event: Untrusted(event.values.get("by") or "somebody"),
-    "told": lambda event: Untrusted(event.values.get("told", "")),
     "alerts": silence_parts,
     "until": _until,
     "reason": lambda event: (": ", Untrusted(reason)) if (reason := event.values.get("reason")) else (),
-    "holding": _holding,
 }
 _SENTENCES = {
     "lost": "{gpus} is lost (fell off the bus{code})",
@@ -318,9 +295,6 @@ _SENTENCES = {
     "alert-silenced": "{by} silenced {alerts}{until}{reason}",
     "alert-unsilenced": "{by} ended the silence of {alerts}",
     "alert-acknowledged": "{by} acknowledged {alerts}",
-    "reclaim-warned": "its owner was warned ({told}): {holding}",
-    "reclaim-reported": "administrators were told ({told}): {holding}",
-    "reclaim-ended": "gpulse reclaim, run by {by}, sent SIGTERM: {holding}",
     "stalled": "{process} has not used {gpus} for {idle}{stuck}",
     "serving-stuck": "{server} is stuck: it has requests and has made no token for {duration}",
     "serving-queue-long": "{server} has {requests} waiting",

@@ -33,6 +33,15 @@ def clean(text: str) -> str:
     return "".join(char if char.isprintable() else _written(char) for char in text)
 
 
+def masked(url: str) -> str:
+    """Return a URL as it may be shown: user, path and query are often the secret itself, and all of a URL for Apprise may be."""
+    scheme, found, rest = url.partition("://")
+    if not found or scheme.startswith("apprise:"):
+        return f"{scheme}://***" if found else "***"
+    place, *more = rest.replace("?", "/").replace("#", "/").split("/", 1)
+    return f"{scheme}://{place.rpartition('@')[2]}" + ("/***" if more and more[0] else "")
+
+
 def ascii_text(text: str) -> str:
     """Return text in ASCII, for terminals that have nothing else."""
     if text.isascii():

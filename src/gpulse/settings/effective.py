@@ -10,7 +10,8 @@ from ..analysis.alerts.rule import duration, size
 from ..errors import ConfigError, GpulseError
 from ..model.select import did_you_mean
 from ..model.snapshot import Check
-from ..store.config import config_path, key_lines, machine_path, read_config, read_machine_config
+from ..present.text import masked
+from ..store.config import config_path, key_lines, read_config
 from ..store.lines import replaced
 from ..value import Value
 from .table import ENVIRONMENT, TABLES, toml
@@ -53,13 +54,6 @@ def tariff_in_force(environ: Mapping[str, str], given: Mapping[str, Any] | None 
     path = config_path(environ)
     prices = {**chosen("cost", read_config(path), environ, path), **(given or {})}
     return Tariff(prices.get("price"), prices.get("gpu_price"), prices.get("carbon"), prices.get("currency", "")[:8])
-
-
-def mail_settings(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return how mail is sent: [mail] of the machine's settings, those of the user before them; raise ConfigError if they are wrong."""
-    path, machine = config_path(environ), machine_path(environ)
-    of_machine = chosen("mail", read_machine_config(environ), {}, machine)
-    return {**of_machine, **chosen("mail", read_config(path), environ, path)}
 
 
 def effective_environment(environ: Mapping[str, str]) -> Iterator[Effective]:
@@ -183,8 +177,6 @@ _TITLES = {
     "usage": "gpulse usage",
     "serving": "model servers, asked how many tokens they make",
     "privacy": "what others may see, in /etc/gpulse/config.toml for everybody on the machine",
-    "mail": "how mail is sent",
-    "reclaim": "gpulse reclaim: memory that is held for nothing; in force only in /etc/gpulse/config.toml",
     "queue": "the queue for GPUs; counts only in /etc/gpulse/config.toml, which root must own",
 }
 
@@ -251,9 +243,11 @@ OWN: dict[str, tuple[Any, str]] = {
 }
 LISTS: dict[str, tuple[str, dict[str, Any]]] = {  # tables that may be there several times, with an example of each
     "rule": ("Your own rules: a metric above or below a value", {"name": "busy", "metric": "utilization", "above": 95, "for": "10m"}),
-    "webhook": ("Addresses to send alerts to", {"url": "https://hooks.example.org/gpulse", "shape": "json"}),
+    "webhook": (
+        "Addresses to send alerts to; apprise:URL reaches Slack, mail and many other services",
+        {"url": "https://hooks.example.org/gpulse", "shape": "json"},
+    ),
     "command": ("Commands to run on alerts", {"run": ["notify-send", "gpulse"]}),
-    "mail": ("Addresses to mail alerts to; [mail] says how", {"to": ["ops@example.org"]}),
 }  # fmt: skip
 _HELP = {
     "for": "How long it must last before the alert fires",
@@ -325,13 +319,12 @@ def effective_alerts(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool]
 
 
 def _masked(entry: Any) -> Any:
-    """Return an entry without its secrets: the path of a webhook's address is one, and so are headers."""
+    """Return an entry without its secrets: most of an address, and headers."""
     if not isinstance(entry, dict):
         return entry
     shown = dict(entry)
     if isinstance(shown.get("url"), str):
-        start, _, rest = shown["url"].partition("://")
-        shown["url"] = f"{start}://{rest.partition('/')[0].rpartition('@')[2]}/…"
+        shown["url"] = masked(shown["url"])
     if isinstance(shown.get("headers"), dict):
         shown["headers"] = dict.fromkeys(shown["headers"], "…")
     return shown

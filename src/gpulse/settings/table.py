@@ -5,11 +5,10 @@ from __future__ import annotations
 from ..errors import GpulseError, UsageError
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.metric import Number
-from ..model.when import Hours
 from ..present.theme import THEMES
 from ..serving.settings import parse_address, parse_token_file
 from ..sources.privacy import COMMANDS, USERS
-from ..units import parse_duration, parse_size
+from ..units import parse_duration
 from ..value import Value
 
 TYPE_CHECKING = False
@@ -176,14 +175,6 @@ def _quoted(text: str) -> str:
     return f'"{"".join(chars)}"'
 
 
-def checked_hours(text: str) -> object:
-    """Return hours of the week; raise UsageError for what is none."""
-    try:
-        return Hours(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} is not {error}.") from None
-
-
 COLUMNS = ("gpu", *PROCESS_METRICS)
 PANELS = ("host", "charts", "processes")
 CHARTS = tuple(
@@ -247,26 +238,6 @@ _SETTINGS = (
     Setting("privacy", "commands", "text", "full", "What is shown and stored of the processes of other users: their command lines (full), the program (program), or neither (none)", flag="-", choices=COMMANDS, what="word"),
     Setting("privacy", "users", "text", "name", "Whether other users are shown by name or by number", flag="-", choices=USERS, what="word"),
     Setting("privacy", "history_group", "text", None, "Group that may read the history of the machine; only in the machine's settings", flag="-", example="gpulse", otherwise="the group of the file"),
-    Setting("mail", "server", "text", None, "SMTP server to send mail through, as HOST or HOST:PORT", flag="-", example="smtp.example.org:587", otherwise="the sendmail program of this machine"),
-    Setting("mail", "tls", "text", "auto", "Encryption: starttls, tls, none, or auto (tls on port 465, none on this machine, else starttls)", flag="-", choices=("auto", "starttls", "tls", "none"), what="kind of encryption"),
-    Setting("mail", "user", "text", None, "User name at the server", flag="-", example="gpulse"),
-    Setting("mail", "password_file", "text", None, "File with the password of that user", flag="-", example="/etc/gpulse/mail.password"),
-    Setting("mail", "sender", "text", None, "Address that mail comes from", flag="-", example="gpulse@example.org", otherwise="gpulse at the name of this machine"),
-    Setting("mail", "sendmail", "text", "/usr/sbin/sendmail", "Program that takes a message on its standard input, used without a server", flag="-"),
-    Setting("reclaim", "idle", "text", "2h", "How long a process must be idle before its owner is warned", flag="-", form=parse_duration),
-    Setting("reclaim", "memory", "text", "1GiB", "GPU memory that a process must hold to count", flag="-", form=parse_size),
-    Setting("reclaim", "admin_after", "text", "1h", "Time after the warning after which the administrators are told", flag="-", form=parse_duration),
-    Setting("reclaim", "grace", "text", "4h", "Time after the warning after which the process is ended, if terminate is on", flag="-", form=parse_duration),
-    Setting("reclaim", "terminate", "flag", False, "End idle processes with SIGTERM", flag="-"),
-    Setting("reclaim", "hours", "words", None, "Hours in which owners are warned and processes are ended", flag="-", what="time", form=checked_hours, example=["Mon-Fri 09:00-18:00"], otherwise="always"),
-    Setting("reclaim", "exempt_users", "words", ["root"], "Users whose processes are left alone", flag="-", what="user", empty=True),
-    Setting("reclaim", "exempt_names", "words", None, "Programs that are left alone, by the name of the process or a word of its command", flag="-", what="name", example=["jupyter-lab"]),
-    Setting("reclaim", "exempt_gpus", "words", None, "GPUs whose processes are left alone: index or UUID", flag="-", what="GPU", example=["7"]),
-    Setting("reclaim", "terminal", "flag", True, "Warn owners on their terminals, as write(1) does", flag="-"),
-    Setting("reclaim", "owner_mail", "text", None, "Address of an owner; {user} stands for the user name", flag="-", example="{user}@example.org"),
-    Setting("reclaim", "admins", "words", None, "Addresses of the administrators", flag="-", what="address", example=["ops@example.org"]),
-    Setting("reclaim", "webhook", "text", None, "Address to post every warning to", flag="-", example="https://hooks.example.org/gpulse"),
-    Setting("reclaim", "shape", "text", "slack", "Shape of these posts", flag="-", choices=("json", "slack", "discord", "teams", "ntfy"), what="shape"),
     # Only root's file counts (store/queue.py): a limit that everybody can change for themselves is none.
     Setting("queue", "longest_reservation", "text", "7d", "Maximum length of a reservation; longer ones end after that time", flag="-", form=parse_duration),
 )

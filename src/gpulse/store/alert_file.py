@@ -7,7 +7,7 @@ import os
 import time
 
 from ..errors import GpulseError
-from ..model.event import Event, Silence
+from ..model.event import Silence
 from ..value import Value, fresh
 from .claims import lock_holder, open_locked
 from .lines import replaced
@@ -36,12 +36,11 @@ def known_alert_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class AlertNews(Value):
-    """What people have decided since a server last looked: silences begun and ended, each with who, ids of alerts with who, events."""
+    """What people have decided since a server last looked: silences begun and ended, each with who, and ids of alerts with who."""
 
     begun: list[tuple[Silence, str]] = fresh(factory=list)
     ended: list[tuple[Silence, str]] = fresh(factory=list)
     acknowledged: list[tuple[str, str]] = fresh(factory=list)
-    events: list[Event] = fresh(factory=list)
 
 
 class AlertFile:
@@ -131,7 +130,7 @@ class AlertFile:
     def has_news(self, document: Mapping[str, Any]) -> bool:
         """Tell whether a document holds something that no server has taken over."""
         fresh = any(not row.get("noted") for row in _rows(document, "silences"))
-        return fresh or any(_rows(document, key) for key in ("ended", "acknowledged", "events"))
+        return fresh or any(_rows(document, key) for key in ("ended", "acknowledged"))
 
     def take_news(self) -> AlertNews:
         """Return what is new, and have it noted."""
@@ -146,18 +145,11 @@ class AlertFile:
             ended = [(row, row.pop("ended_by", "")) for row in _rows(document, "ended")]
             news.ended = [(one, str(by)) for row, by in ended for one in self.silences({"silences": [row]}, 0.0)]
             news.acknowledged = [(str(row.get("id")), str(row.get("by"))) for row in _rows(document, "acknowledged")]
-            news.events = [*_events(_rows(document, "events"))]
-            for key in ("ended", "acknowledged", "events"):
+            for key in ("ended", "acknowledged"):
                 document.pop(key, None)
 
         self.update(change)
         return news
-
-    def note_reclaim(self, records: Mapping[str, Any], events: Iterable[Event]) -> None:
-        """Keep what was done about idle processes, by key, and hand what happened to the server, for the history."""
-        fresh = [event.to_plain() for event in events]
-        self.update(lambda document: document.update(reclaim=records, events=[*_rows(document, "events"), *fresh]))
-        self._seen = None
 
     def save(self, active: list[dict[str, Any]], gpus: list[dict[str, Any]]) -> None:
         """Keep what people have been told, and the identities of GPUs: one that is lost after a restart does not tell its own."""
@@ -215,14 +207,6 @@ class AlertFile:
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _events(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
-    for row in rows:
-        try:
-            yield Event.from_plain(row)
-        except (KeyError, TypeError, ValueError):
-            continue  # a damaged row costs this event only
 
 
 def _rows(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

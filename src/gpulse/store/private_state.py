@@ -28,7 +28,7 @@ _MACHINE = {"GPULSE_MACHINE_CONFIG": "machine.toml"}
 _PLAIN = ("GPULSE_SOURCE", "GPULSE_ROOT", "GPULSE_STACKS", "GPULSE_PROJECT", "GPULSE_THEME", "GPULSE_POD_RESOURCES")
 _LOOKS = ("terminal", "top", "alerts")  # of [alerts] only `log`: whether alerts are printed
 _RECORDED = (*_LOOKS, "cost", "usage", "privacy")
-_DELIVERIES = ("webhook", "command", "mail", "bell")  # of [alerts]
+_DELIVERIES = ("webhook", "command", "bell")  # of [alerts]
 
 
 class PrivateState:

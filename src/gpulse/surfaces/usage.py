@@ -1,4 +1,4 @@
-"""Accounting as a table, CSV, JSON, Parquet or a page that can be mailed."""
+"""Accounting as a table, CSV, JSON, Parquet or a page."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _percent(share: float | None) -> str:
 
 
 def page(parts: Sequence[Accounting], tariff: Tariff, title: str) -> str:
-    """Return one HTML page for a browser or a mail: a table for each accounting, styles inside, nothing to fetch."""
+    """Return one HTML page: a table for each accounting, styles inside, nothing to fetch."""
     body = [f'<h1 style="font-size:20px">{escape(title)}</h1><p>{escape(headline(parts[0]))}</p>']
     for found in parts:
         heads, *rows = _table(found, tariff)

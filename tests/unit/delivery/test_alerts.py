@@ -13,8 +13,8 @@ import pytest
 
 from gpulse.analysis.alerts import BUILT_IN, Notice, Transition
 from gpulse.delivery import Alerts
+from gpulse.delivery.apprise import AppriseDelivery
 from gpulse.delivery.delivery import Bell, Command
-from gpulse.delivery.mail import Mail
 from gpulse.delivery.post import Webhook
 from gpulse.errors import ConfigError
 from gpulse.model.catalog import Gpu
@@ -115,7 +115,7 @@ class TestManual:
         alerts = Alerts(read_config(str(tmp_path / "config.toml"))["alerts"], lambda _: None)
         try:
             kinds = [type(one) for one in alerts.deliveries]
-            assert kinds[:4] == [Webhook, Command, Mail, Bell]
+            assert kinds[:4] == [Webhook, AppriseDelivery, Command, Bell]
         finally:
             assert alerts.close(5)
 
@@ -152,13 +152,14 @@ def _fires() -> list[Transition]:
     [
         ([], "alerts is not a table;"),
         ({"webhok": {}}, "alerts: unknown key 'webhok' (did you mean 'webhook'?)"),
-        ({"webhook": {"url": "ftp://a/b"}}, "alerts.webhook.url is not an http or https address;"),
+        ({"webhook": {"url": "ftp://a/b"}}, "alerts.webhook.url is not an http or https address, or apprise:URL;"),
         ({"webhook": {"url": "https://u:pw@a/b"}}, "alerts.webhook.url contains a user name;"),
         ({"webhook": {"url": "https://a", "shap": 1}}, "alerts.webhook: unknown key 'shap' (did you mean 'shape'?)"),
         (
-            {"webhook": {"url": "https://a", "shape": "slak"}},
-            "alerts.webhook.shape: unknown shape 'slak' (did you mean 'slack'?)",
+            {"webhook": {"url": "https://a", "shape": "jsn"}},
+            "alerts.webhook.shape: unknown shape 'jsn' (did you mean 'json'?)",
         ),
+        ({"mail": {"to": "a@b"}}, "alerts: unknown key 'mail'"),
         ({"webhook": {"url": "https://a", "shape": 3}}, "alerts.webhook.shape: unknown shape 3;"),
         (
             {"webhook": {"url": "https://a", "headers": {"A": "b\r\nX: y"}}},

@@ -13,13 +13,13 @@ from gpulse.model.event import Event
 SEVERITIES = {
     "critical": """lost driver_unresponsive memory_errors nvlink_down fabric_not_ready hang hw_slowdown thermal_throttled
         removed serving_stuck""",
-    "warn": """reclaim_ended out_of_memory power_throttled hot pcie_degraded link_errors port_flaps slower_than_peers
+    "warn": """out_of_memory power_throttled hot pcie_degraded link_errors port_flaps slower_than_peers
         memory_pressure memory_leak idle_allocation allocation_unused stalled threshold contention orphaned_memory clocks_locked straggler
         communication_bound stalls transfer_bound input_bound_cpu input_bound_io host_bound launch_bound not_used waiting
         fp32_no_tensor small_batch gap dropped history_damaged serving_queue_long serving_slow serving_errors serving_cache_full
         serving_preemptions serving_queue""",
     "info": """busy memory_bandwidth memory_latency underused starting loading idle unknown gpu_free instance_removed asleep process_end
-        server_ended alert_silenced alert_unsilenced alert_acknowledged reclaim_warned reclaim_reported
+        server_ended alert_silenced alert_unsilenced alert_acknowledged
         process_start verdict suspend clock boot start stop serving_prefill serving_decode serving_idle""",
     "good": "healthy added back",
 }

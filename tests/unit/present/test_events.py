@@ -102,21 +102,6 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
         {"values": {"by": "eve\n", "rule": "hot", "user": "ada", "until": 0.0, "reason": "new fan"}},
         f"eve\\x0a silenced hot of ada on GPU 3 until {moment_text(0.0)}: new fan",
     ),
-    (
-        "reclaim-warned",
-        {"process": ADA, "value": 3.0 * GIB, "values": {"idle": 7200.0, "told": "mail to ada@x", "by": "root"}},
-        "its owner was warned (mail to ada@x): ada's python (pid 42) holds 3.0 GiB on GPU 3 and has been idle for 2h00m",
-    ),
-    (
-        "reclaim-reported",
-        {"process": ADA, "value": 3.0 * GIB, "values": {"idle": 7200.0, "told": "mail to ops@x"}},
-        "administrators were told (mail to ops@x): ada's python (pid 42) holds 3.0 GiB on GPU 3 and has been idle for 2h00m",
-    ),
-    (
-        "reclaim-ended",
-        {"process": ADA, "value": 3.0 * GIB, "values": {"idle": 7200.0, "by": "root"}},
-        "gpulse reclaim, run by root, sent SIGTERM: ada's python (pid 42) holds 3.0 GiB on GPU 3 and has been idle for 2h00m",
-    ),
     ("alert-unsilenced", {"values": {"by": "eve"}}, "eve ended the silence of all alerts on GPU 3"),
     ("alert-acknowledged", {"values": {"by": "eve", "rule": "hot"}}, "eve acknowledged hot on GPU 3"),
     (

@@ -190,11 +190,13 @@ def test_a_new_file_changes_nothing_and_every_line_of_it_can_be_used(tmp_path: P
 
 
 def test_secrets_of_alerts_are_masked() -> None:
-    table = {
-        "webhook": {"url": "https://u:p@hooks.example.org/T0/SECRET", "headers": {"Authorization": "Bearer SECRET"}}
-    }
+    hook = {"url": "https://u:p@hooks.example.org/T0/SECRET", "headers": {"Authorization": "Bearer SECRET"}}
+    table = {"webhook": [hook, {"url": "apprise:slack://SECRET/SECRET/SECRET"}]}
     shown = {name: value for name, value, _ in effective_alerts(table)}
-    assert shown["alerts.webhook"] == [{"url": "https://hooks.example.org/…", "headers": {"Authorization": "…"}}]
+    assert shown["alerts.webhook"] == [
+        {"url": "https://hooks.example.org/***", "headers": {"Authorization": "…"}},
+        {"url": "apprise:slack://***"},
+    ]
     assert shown["alerts.hot.for"] == "30s"
 
 

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a 
 def test_a_file_of_root_is_read(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     assert read_machine_config({"GPULSE_MACHINE_CONFIG": str(file)}) == {}
-    file.write_text("[mail]\nserver = 'mail'\n")
+    file.write_text("[queue]\nlongest_reservation = '1d'\n")
     file.chmod(0o644)
-    assert read_machine_config({"GPULSE_MACHINE_CONFIG": str(file)}) == {"mail": {"server": "mail"}}
+    assert read_machine_config({"GPULSE_MACHINE_CONFIG": str(file)}) == {"queue": {"longest_reservation": "1d"}}
 
 
 @pytest.mark.parametrize("what", ["owner", "mode", "folder", "link"])

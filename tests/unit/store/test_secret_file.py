@@ -128,7 +128,8 @@ def _fleet_file(path: Path, folder: Path) -> object:
 def _alerts(path: Path, folder: Path) -> object:
     from gpulse.delivery.settings import DeliverySetup, deliveries_from
 
-    table = {"webhook": [{"url": "http://127.0.0.1:1", "shape": "pagerduty", "key_file": str(path)}]}
+    path.write_text("https://127.0.0.1:1/" + path.read_text())
+    table = {"webhook": [{"url_file": str(path)}]}
     return deliveries_from(table, DeliverySetup(table, ()))
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import email
 import json
 import time
-from email.policy import default
 from pathlib import Path
 
 import pytest
@@ -82,35 +80,14 @@ def test_parquet_with_what_the_user_has(one: str, tmp_path: Path) -> None:
     assert polars.read_parquet(tmp_path / "h.parquet")["time"].dtype == polars.Datetime("us", "UTC")
 
 
-def test_the_page_is_mailed(one: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    program, sent = tmp_path / "sendmail", tmp_path / "sent"
-    program.write_text(f"#!/bin/sh\ncat > {sent}\n")
-    program.chmod(0o755)
-    (tmp_path / "config.toml").write_text(f'[mail]\nsendmail = "{program}"\nsender = "gpulse@example.org"\n')
-    assert main(["usage", one, "--since", "2h", "--mail", "lab@example.org,ops@example.org"]) == 0
-    message = email.message_from_bytes(sent.read_bytes(), policy=default)
-    assert message["To"] == "lab@example.org, ops@example.org"
-    assert str(message["Subject"]).startswith("GPU usage of gpu1: ")
-    kinds = {part.get_content_type(): str(part.get_content()) for part in message.walk() if not part.is_multipart()}
-    assert ("ada" in kinds["text/plain"], "<table" in kinds["text/html"]) == (True, True)
-    assert "sent to lab@example.org, ops@example.org" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--month", "2026-13"], "'2026-13' is not a month"),
         (["--month", "--since", "2h"], "more than one period"),
-        (["--mail", "a b@x"], "mail address"),
         (["--format", "pdf"], "pdf"),
     ],
 )
 def test_what_makes_no_sense_is_said(one: str, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["usage", one, *words]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_a_failed_mail_is_said(one: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "config.toml").write_text(f'[mail]\nsendmail = "{tmp_path}/none"\n')
-    assert main(["usage", one, "--mail", "lab@example.org"]) == 1
-    assert "the mail was not sent" in capsys.readouterr().err

@@ -159,11 +159,6 @@ class Notice(Value):
     last: bool = False
 
     @property
-    def rule(self) -> str:
-        """The rule that its alerts are of."""
-        return self.alerts[0].rule
-
-    @property
     def ends(self) -> bool:
         """Whether it says that something is over."""
         return self.kind == "clear"

@@ -136,18 +136,16 @@ def _test() -> int:
     from ...delivery.delivery import reason
     from ...delivery.settings import DeliverySetup, check_keys, deliveries_from
     from ...model.event import Event
-    from ...settings.effective import chosen
-    from ...store.config import config_path, read_config
+    from ...store.config import config_path
 
-    path = config_path(os.environ)
-    tables = read_config(path)
     table = _table()
     check_keys(table)
-    mail = chosen("mail", tables, os.environ, path)
     rules = [rule.name for rule in rules_from(table)]
-    found = deliveries_from(table, DeliverySetup(table, rules, os.uname().nodename, mail=mail))
+    found = deliveries_from(table, DeliverySetup(table, rules, os.uname().nodename))
     if not found:
-        raise GpulseError(f"{path} names nobody to tell.", "Add [alerts.webhook], [alerts.mail] or [alerts.command].")
+        raise GpulseError(
+            f"{config_path(os.environ)} names nobody to tell.", "Add [alerts.webhook] or [alerts.command]."
+        )
     now, failed = time.time(), 0
     event = Event(now, "test", note="this is a test message of gpulse", rule="test", alert="fire", severity="info")
     for delivery in found:

@@ -60,8 +60,7 @@ def run(arguments: Arguments) -> int:
         remote["url"] = arguments.remote_write
     listening, place = listen(arguments)
     try:
-        mail = chosen("mail", tables, os.environ, path)
-        _serve(arguments, listening, place, tables.get("alerts", {}), remote, mail)
+        _serve(arguments, listening, place, tables.get("alerts", {}), remote)
     finally:
         listening.close()
         if arguments.unix_socket:
@@ -113,7 +112,6 @@ def _serve(
     place: Place,
     rules: Any,
     remote: Mapping[str, Any],
-    mail: Mapping[str, Any],
 ) -> None:
     """Start sampler, history, exporter, alerts and server; stop them in reverse order."""
     from contextlib import ExitStack
@@ -135,7 +133,7 @@ def _serve(
             return where_stuck(event, snapshot) if sampler.source.machine.real else {}
 
         # who hides command lines does not show the names of files and functions either
-        alerts = Alerts(rules, say, explain=None if arguments.no_commands else explain, link=place.link, mail=mail)
+        alerts = Alerts(rules, say, explain=None if arguments.no_commands else explain, link=place.link)
         asked = wanted(not arguments.no_commands, alerts.wanted | exports.wanted)
         sampler = open_sampler(arguments, asked)
         ends.callback(sampler.close)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from ...errors import GpulseError, UsageError
+from ...errors import UsageError
 from ..options import DEMO_PAST, HELP, Arguments, Option, Verb, some_words
 from ..output import COST, tariff_of, write_columns, write_lines
 from ..session import with_past
@@ -23,7 +22,7 @@ _WEEK = 7 * 86_400.0
 
 
 def run(arguments: Arguments) -> int:
-    """Read the histories, add up, and write or mail the answer."""
+    """Read the histories, add up, and write the answer."""
     from ...analysis.accounting import Accounting, check_kinds
     from ...surfaces.usage import group_of, machines_of
 
@@ -39,10 +38,8 @@ def run(arguments: Arguments) -> int:
     groups = _groups() if "group" in by else ()
     found = Accounting(machines, start, end, by, group_of(groups))
     parts = [found]
-    if (form == "html" or arguments.mail) and "day" not in by and end - start > 86_400:
+    if form == "html" and "day" not in by and end - start > 86_400:
         parts.append(Accounting(machines, start, end, ["day"]))
-    if arguments.mail:
-        return _mail(arguments.mail, parts, tariff)
     return _write(form, arguments.output, parts, tariff)
 
 
@@ -117,30 +114,6 @@ def _title(found: Accounting) -> str:
     return f"GPU usage of {', '.join(found.hosts)}: {period_text(found.start, found.end)}"
 
 
-def _mail(addresses: Sequence[str], parts: list[Accounting], tariff: Tariff) -> int:
-    """Mail the page with the table as its text."""
-    from ...delivery.delivery import Failed
-    from ...delivery.mail import Mailer, checked_address
-    from ...settings.effective import mail_settings
-    from ...surfaces import usage
-
-    for address in addresses:
-        try:
-            checked_address(address)
-        except ValueError:
-            raise UsageError(f"--mail: {address!r} is not a mail address;", "write it as ops@example.org.") from None
-    mailer = Mailer(mail_settings(os.environ))
-    text = "\n".join(line for part in parts for line in (*usage.text_lines(part, tariff), ""))
-    try:
-        mailer.send(addresses, _title(parts[0]), text, usage.page(parts, tariff, _title(parts[0])))
-    except Failed as error:
-        raise GpulseError(
-            f"the mail was not sent: {error}.", "See [mail] of the settings (`gpulse config show`)."
-        ) from None
-    sys.stderr.write(f"gpulse: sent to {', '.join(addresses)} through {mailer.place}.\n")
-    return 0
-
-
 VERB = Verb(
     "usage",
     (
@@ -156,11 +129,9 @@ VERB = Verb(
         Option("--from", name="start", value="WHEN", help="Start time: 2026-11-01, yesterday, 03:00, '2h ago'"),
         Option("--to", name="end", value="WHEN", help="End time, in the same forms (default: now)"),
         Option("--format", value="FORM", complete=FORMATS,
-               help="Output format: table, csv, json, parquet (needs pyarrow or polars) or html, a page that can be mailed "
+               help="Output format: table, csv, json, parquet (needs pyarrow or polars) or html, a page to hand on "
                     "(default: from the name of the output file, else table)"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
-        Option("--mail", value="LIST", parse=some_words, many=True,
-               help="Send the page to these addresses, through the server in [mail] of the settings or this machine's sendmail"),
         *(*COST, DEMO_PAST, HELP),
     ),
     with_past(run, "history", "files"),
@@ -169,6 +140,6 @@ VERB = Verb(
         ("gpulse usage --month last --by project,user -o october.csv", "export last month by project and user"),
         ("gpulse usage --since 7d --by day", "show how much of each day's capacity was used"),
         ("gpulse usage --month last gpu1.db gpu2.db --by host,user", "add up the histories of two machines"),
-        ("gpulse usage --month last --mail lab@example.org", "mail last month's page; for cron"),
+        ("gpulse usage --month last -o october.html", "write a page to hand on, for instance by mail"),
     ),
 )  # fmt: skip

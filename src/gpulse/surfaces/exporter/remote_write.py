@@ -12,9 +12,10 @@ import threading
 import time
 
 from ..._version import __version__
-from ...delivery.post import Poster, masked
+from ...delivery.post import Poster
 from ...errors import GpulseError
 from ...present.exposition import Family, labels, single_series
+from ...present.text import masked
 from ...queue_worker import QueueWorker
 from ...sinks.base import load
 

@@ -85,7 +85,7 @@ def test_what_a_silence_covers(silence: dict[str, Any], covered: bool) -> None:
 def test_quiet_hours_hold_back_what_is_not_critical() -> None:
     desk = Desk(TellingPolicy(wait=0, quiet=[Hours("22:00-07:00")]))
     fatal = alert(1, severity="critical", rule="lost")
-    assert [one.rule for one in desk.take([alert(0), fatal, alert(2, once=True)], [], NOW)] == ["lost"]
+    assert [one.alerts[0].rule for one in desk.take([alert(0), fatal, alert(2, once=True)], [], NOW)] == ["lost"]
     assert told(desk.take([], [], NOW + 8 * 3600)) == [("fire", 2)]
 
 
