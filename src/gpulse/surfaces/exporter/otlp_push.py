@@ -176,13 +176,11 @@ class OtlpPush(QueueWorker):
             return
         self._enqueue()
         self.close()
-        if self._said or not self.join(_PATIENCE):
+        if "failed" in self._said or not self.join(_PATIENCE):
             self.stopping.set()
             self.join(self._first_pause)
         if self._pending:
-            self._tell(
-                f"{self._pending} requests were not sent to {self._receiver.name} before the end; they are lost."
-            )
+            self._tell(f"requests not sent to {self._receiver.name} before the end, and lost: {self._pending}.")
 
     def families(self) -> Iterator[Family]:
         """Yield the series about pushing itself."""

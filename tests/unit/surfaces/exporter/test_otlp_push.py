@@ -6,7 +6,7 @@ import shutil
 import ssl
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,15 @@ class Sender:
         }
 
     def until(self, name: str, value: float) -> None:
+        self._wait(lambda: self.figures().get((name, ""), 0) >= value)
+
+    def until_said(self, count: int) -> None:
+        self._wait(lambda: len(self.said) >= count)
+
+    def _wait(self, true: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE
-        while self.figures().get((name, ""), 0) < value:
-            assert time.monotonic() < end, self.figures()
+        while not true():
+            assert time.monotonic() < end, (self.figures(), self.said)
             time.sleep(0.01)
 
 
@@ -184,7 +190,18 @@ def test_the_end_says_what_a_receiver_that_is_down_has_not_taken() -> None:
     sender.add()
     sender.push.stop()
     assert sender.push.join(0)
-    assert sender.said[-1].startswith("2 requests were not sent to http://127.0.0.1:1/***")
+    assert sender.said[-1] == "requests not sent to http://127.0.0.1:1/*** before the end, and lost: 2."
+
+
+def test_the_last_sample_is_sent_to_a_receiver_that_has_refused_one() -> None:
+    with Collector(400, 200) as collector:
+        sender = Sender(collector.url, interval=3600.0)
+        sender.add()
+        sender.until_said(1)
+        sender.add()
+        sender.push.stop()
+    assert times(collector) == [1001.0, 1002.0]
+    assert "works again" in sender.said[-1]
 
 
 def test_the_last_sample_is_sent_at_the_end_though_it_is_not_due() -> None:
