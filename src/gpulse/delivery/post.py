@@ -96,7 +96,7 @@ def masked(url: str) -> str:
 
 
 def _body(response: Any) -> bytes:
-    """Return the body of a success; one that breaks off does not make it a failure."""
+    """Return the body of a success; one that never comes does not make it a failure."""
     import http.client
 
     try:

@@ -72,7 +72,8 @@ def _host(url: str) -> str:
     except ValueError:
         parts, host = urlsplit(""), ""
     if parts.scheme not in ("http", "https") or not host:
-        raise UsageError(f"--otlp: {masked(url)!r} is not an address;", "write it as http://host:4318/v1/metrics.")
+        shown = masked(url) if "://" in url else url
+        raise UsageError(f"--otlp: {shown!r} is not an address;", "write it as http://host:4318/v1/metrics.")
     if parts.username or parts.password:
         raise UsageError(
             "--otlp: a password in an address can be seen by everybody;", "set OTEL_EXPORTER_OTLP_HEADERS."
@@ -131,8 +132,8 @@ class OtlpPush(QueueWorker):
     """Every `interval` seconds encodes the last sample, as /metrics shows it (`series`); a thread sends it, the oldest first.
 
     `add` is called with each sample and never waits for the network. A request that fails in a way that may get better is tried
-    again, after 1 s and then twice as long each time up to a minute, or after what the receiver asks for; one that is refused (4xx)
-    is dropped. Up to `size` requests wait in memory; then the oldest is dropped. `say` receives each kind of failure once, and the
+    again, after up to 1 s and then twice as long each time up to a minute, or after what the receiver asks for; one that is refused
+    (4xx) is dropped. Up to `size` requests wait in memory; then the oldest is dropped. `say` receives each kind of failure once, and the
     recovery with what was lost.
     """
 

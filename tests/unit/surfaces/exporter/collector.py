@@ -25,6 +25,8 @@ class Collector(ThreadingHTTPServer):
         self.answers = list(answers) or [200]
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
+        self.missing = 0  # bytes that an answer announces and never sends
+        self.closing = threading.Event()
         self.gate = threading.Event()
         self.gate.set()
         self._changed = threading.Condition()
@@ -53,6 +55,7 @@ class Collector(ThreadingHTTPServer):
 
     def close(self) -> None:
         self.gate.set()
+        self.closing.set()
         self.shutdown()
         self.server_close()
         self._thread.join()
@@ -71,9 +74,11 @@ class _Handler(BaseHTTPRequestHandler):
         text = b"" if code == 200 and isinstance(answer, int) else text
         self.send_response(code)
         self.send_header("Content-Type", "application/x-protobuf")
-        self.send_header("Content-Length", str(len(text)))
+        self.send_header("Content-Length", str(len(text) + self.server.missing))
         self.end_headers()
         self.wfile.write(text)
+        if self.server.missing:
+            self.server.closing.wait(PATIENCE)
 
     def log_message(self, *_: object) -> None:
         pass

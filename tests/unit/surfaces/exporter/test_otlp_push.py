@@ -144,6 +144,15 @@ def test_what_a_receiver_rejects_of_a_request_it_took_is_counted_and_said_once()
     assert "14 samples were lost" in sender.said[1]
 
 
+def test_a_success_whose_body_never_comes_is_not_sent_again() -> None:
+    with Collector() as collector:
+        collector.missing = 10
+        sender = Sender(collector.url, timeout=0.2)
+        sender.add()
+        sender.push.stop()
+    assert (len(collector.bodies), sender.said) == (1, [])
+
+
 def test_a_receiver_that_hangs_delays_no_sample_and_has_a_deadline() -> None:
     with Collector() as collector:
         collector.gate.clear()
@@ -294,7 +303,7 @@ def test_the_page_tells_how_pushing_goes() -> None:
     ("url", "variable", "words"),
     [
         ("ftp://box", "", "--otlp: 'ftp://box' is not an address; write it as http://host:4318/v1/metrics."),
-        ("box:4318", "", "is not an address"),
+        ("box:4318", "", "--otlp: 'box:4318' is not an address;"),
         ("http://box:x", "", "is not an address"),
         ("http://ada:pw@box", "", "a password in an address"),
         ("http://box", "OTEL_EXPORTER_OTLP_HEADERS=s3cret", "OTEL_EXPORTER_OTLP_HEADERS: entry 1 is not NAME=VALUE;"),
