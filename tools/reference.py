@@ -16,7 +16,7 @@ from gpulse.model.verdict import Diagnosis
 from gpulse.present.exposition import Family, series_name
 from gpulse.surfaces.exporter.exporter import Exporter, history_families
 from gpulse.surfaces.exporter.families import DETAIL_SERIES
-from gpulse.surfaces.exporter.remote_write import RemoteWrite
+from gpulse.surfaces.exporter.otlp_push import OtlpPush
 from gpulse.surfaces.web.openapi import QUESTIONS, document
 
 _WIDE = 90  # characters of a signature on one line
@@ -174,9 +174,7 @@ def _families() -> Iterator[Family]:
     exporter.add(gpulse.snapshot(source="demo"), 0.001)
     exporter.text()  # the time that it takes is a series of the next page
     yield from exporter._families(processes=True, dcgm=False, smi=False)
-    idle: Any = SimpleNamespace(
-        _sent=0, _requests=0, _lost={}, _retries=0, _spool=SimpleNamespace(waiting=0, size=0), _success=0
-    )
-    yield from RemoteWrite.families(idle)
+    idle: Any = SimpleNamespace(_sent=0, _requests=0, _lost={}, _failures={}, _retries=0, _pending=0, _success=0)
+    yield from OtlpPush.families(idle)
     recording: Any = SimpleNamespace(writable=True, failures=0, waiting=0, lost=0)
     yield from history_families(recording)

@@ -28,8 +28,7 @@ theme = "mono"
 port = 1
 bind = "{MARK}.example"
 history = "/{MARK}/history.db"
-[remote_write]
-url = "https://{MARK}.example/write"
+otlp = "https://{MARK}.example/v1/metrics"
 [serving]
 endpoints = ["http://{MARK}.example:8000"]
 [cost]

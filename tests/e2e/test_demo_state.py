@@ -111,7 +111,7 @@ def test_neither_does_a_recording(home: Home, tmp_path: Path, words: list[str]) 
 
 def test_the_settings_of_the_environment_do_not_count_either(home: Home) -> None:
     home.environ["GPULSE_SOURCE"] = "demo"
-    home.environ["GPULSE_REMOTE_WRITE_URL"] = f"https://{MARK}.example/write"
+    home.environ["GPULSE_SERVE_OTLP"] = f"https://{MARK}.example/v1/metrics"
     before = home.files()
     said = run(home, "serve", "--port", "0")
     check(home, said, before)

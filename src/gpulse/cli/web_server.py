@@ -6,25 +6,24 @@ import os
 import re
 import sys
 
-from ..errors import GpulseError, UsageError
+from ..errors import UsageError
 from ..model.select import Wanted
-from ..settings.table import DETAILS, PORT, REMOTE_WRITE, parse_header, parse_label
+from ..settings.table import DETAILS, PORT
 from ..value import Value
 from .output import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import ExitStack
     from typing import Any
 
     from ..live.fleet import FleetHub
     from ..live.hub import Hub
-    from ..model.snapshot import Check, Snapshot
+    from ..model.snapshot import Snapshot
     from ..model.verdict import Diagnosis
     from ..store.history import Recorder
-    from ..surfaces.exporter.remote_write import Receiver, RemoteWrite
     from .options import Arguments
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
@@ -152,20 +151,12 @@ def check_base_path(text: str) -> str:
     return path
 
 
-_LATE = 300.0  # seconds; what waits longer is no hiccup
-_PATIENCE = 1.0  # seconds that the end of a server waits for a push; what was not sent waits on disk
-
-
 class Exports:
-    """The exporter of a server with these options and the settings `remote` of remote write.
-
-    `judged` gives the latest diagnosis, `say` is told what fails.
-    """
+    """The exporter of a server with these options; `judged` gives the latest diagnosis, `say` receives what fails."""
 
     def __init__(
         self,
         arguments: Arguments,
-        remote: Mapping[str, Any],
         judged: Callable[[], Diagnosis],
         say: Callable[[str], None],
     ) -> None:
@@ -174,7 +165,6 @@ class Exports:
         from ..surfaces.exporter.tenants import Tenants
 
         self._arguments = arguments
-        self._remote = remote
         self._say = say
         self._parts = (arguments.processes_metrics, arguments.dcgm_names, arguments.smi_names)
         self._tenants = Tenants()
@@ -199,44 +189,13 @@ class Exports:
             self._exporter.more.append(lambda: history_families(recorder))
         takers: list[Callable[[Snapshot], None]] = [lambda snapshot: self._exporter.add(snapshot, took())]
         if self._arguments.otlp:
-            from ..surfaces.exporter.otlp import OtlpPush
+            from ..surfaces.exporter.otlp_push import start_push
 
-            push = OtlpPush(self._arguments.otlp)
-            push.start()
+            push = start_push(self._arguments.otlp, lambda: self._exporter.series(*self._parts), self._say)
             ends.callback(push.stop)
+            self._exporter.more.append(push.families)
             takers.append(push.add)
-        if self._remote.get("url") and (remote := self._remote_write()) is not None:
-            remote.start()
-            ends.callback(remote.end, _PATIENCE)
-            self._exporter.more.append(remote.families)
-            takers.append(remote.add)
         return takers
-
-    def _remote_write(self) -> RemoteWrite | None:
-        """Return what pushes to the receiver; None if another process does so already. Raises GpulseError for wrong settings."""
-        from ..store.place import HistoryBusy, HistoryError
-        from ..store.spool import Spool
-        from ..surfaces.exporter.remote_write import RemoteWrite
-
-        settings = {key: setting.default for key, setting in REMOTE_WRITE.items()} | dict(self._remote)
-        receiver = _receiver(settings)
-        if not receiver.private and (settings["user"] or settings["token_file"]):
-            self._say(f"the password or token for {receiver.name} is sent unencrypted; use https.")
-        folder = _folder(settings, self._arguments.history)
-        names = {"job": "gpulse", "instance": os.uname().nodename}
-        own = dict(parse_label(word) for word in settings["labels"] or ())
-        try:
-            spool = Spool(folder, round(1e6 * settings["buffer"]))
-        except HistoryBusy as error:
-            self._say(f"{error.holder} already pushes to {receiver.name}; this server does not.")
-            return None
-        except (HistoryError, OSError) as error:
-            why = error.strerror if isinstance(error, OSError) else error.message
-            raise GpulseError(
-                f"remote write: {folder}: {why};", "name a folder in [remote_write] of the settings."
-            ) from None
-        series = lambda: self._exporter.series(*self._parts)  # noqa: E731
-        return RemoteWrite(receiver, spool, series, settings["interval"], names | own, self._say)
 
     def scrape(self, accept: str) -> tuple[bytes, str]:
         """Return the page and its content type, for an Accept header."""
@@ -253,82 +212,3 @@ def _details(names: Sequence[str]) -> tuple[str, ...]:
     if "all" in names:
         return DETAILS
     return tuple(key for key in (metric_named(name).key for name in names) if key in DETAILS)
-
-
-def _receiver(settings: Mapping[str, Any]) -> Receiver:
-    """Return where to send; raises GpulseError if an address, a file or a combination is wrong."""
-    from ..remote.settings import Url
-    from ..store.secret_file import read_secret
-    from ..surfaces.exporter.remote_write import Receiver
-
-    Url(settings["url"])
-    user, token_file = settings["user"], settings["token_file"]
-    if user and token_file:
-        raise UsageError("remote write: user and token_file cannot be combined;", "choose one.")
-    if bool(user) != bool(settings["password_file"]):
-        raise UsageError("remote write: user and password_file belong together;", "set both in [remote_write].")
-    extra = dict(parse_header(word) for word in settings["headers"] or ())
-
-    def headers() -> dict[str, str]:
-        if token_file:
-            return {**extra, "Authorization": f"Bearer {read_secret(token_file, 'remote write: token_file')}"}
-        if user:
-            from base64 import b64encode
-
-            password = read_secret(settings["password_file"], "remote write: password_file")
-            return {**extra, "Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
-        return extra
-
-    headers()  # a file that is missing now is a mistake, one that goes missing later may come back
-    return Receiver(settings["url"], headers, _certificates(settings["ca_file"]))
-
-
-def _certificates(path: str | None) -> str | None:
-    if path is None:
-        return None
-    import ssl
-
-    path = os.path.expanduser(path)
-    try:
-        ssl.create_default_context(cafile=path)
-    except OSError as error:
-        raise UsageError(
-            f"remote write: ca_file {path} cannot be read ({error.strerror or error});", "name a PEM file."
-        ) from None
-    return path
-
-
-def _folder(settings: Mapping[str, Any], history: str | None = None) -> str:
-    """Return where samples for the receiver wait: in the named folder, else beside the history."""
-    import hashlib
-
-    from ..store.place import default_path
-
-    if settings["folder"]:
-        return os.path.expanduser(str(settings["folder"]))
-    beside = os.path.dirname(os.path.abspath(history or default_path()))
-    return os.path.join(beside, "remote-write", hashlib.sha256(settings["url"].encode()).hexdigest()[:12])
-
-
-def remote_write_checks(environ: Mapping[str, str]) -> list[Check]:
-    """Return for `gpulse doctor` what waits to be pushed to the receiver of the settings; nothing if they name none."""
-    from ..model.snapshot import Check
-    from ..present.cells import seconds_text
-    from ..settings.effective import effective
-    from ..store.config import config_path, read_config
-    from ..store.spool import waiting
-
-    try:
-        file = read_config(config_path(environ))
-    except GpulseError:
-        return []  # the check of the settings tells
-    settings = {each.setting.key: each.value for each in effective("remote_write", file, environ)}
-    if not settings["url"]:
-        return []
-    if (found := waiting(_folder(settings))) is None:
-        return [Check("note", "remote write", "nothing has been pushed yet, or you may not read its buffer.")]
-    count, size, oldest = found
-    if not count or oldest < _LATE:
-        return [Check("ok", "remote write", "the receiver has taken all samples.")]
-    late = f"samples have waited for up to {seconds_text(oldest)} ({size / 1e6:.1f} MB)."
-    return [Check("warn", "remote write", late, "`gpulse serve` says on standard error why they cannot be sent.")]

@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     Shape: TypeAlias = "Callable[[Notice, str, str], Any]"
 
 _LONGEST_DETAIL = 200
+_LONGEST_BODY = 1 << 16
 
 
 class Answer(Value):
     """What came of a POST: `why` it failed, empty if it did not; whether to try `again`, and `after` how many seconds
-    if the other side names them; and the `detail` it gave, one line of untrusted text."""
+    if the other side names them; and the `detail` it gave, one line of untrusted text; after a success the `body` it sent."""
 
     why: str = ""
     again: bool = False
     after: float | None = None
     detail: str = ""
+    body: bytes = b""
 
 
 class Poster:
@@ -53,8 +55,8 @@ class Poster:
 
         try:
             request = Request(self.url, body, dict(headers), method="POST")
-            with self._opened().open(request, timeout=self._timeout):
-                return Answer()
+            with self._opened().open(request, timeout=self._timeout) as response:
+                return Answer(body=_body(response))
         except HTTPError as error:
             with error:
                 moved = "; use the address it redirects to" if 300 <= error.code < 400 else ""
@@ -84,6 +86,16 @@ class Poster:
                 handlers.append(HTTPSHandler(context=ssl.create_default_context(cafile=self._ca_file)))
             self._opener = build_opener(*handlers)
         return self._opener
+
+
+def _body(response: Any) -> bytes:
+    """Return the body of a success; one that never comes does not make it a failure."""
+    import http.client
+
+    try:
+        return bytes(response.read(_LONGEST_BODY))
+    except (OSError, http.client.HTTPException):
+        return b""
 
 
 def _detail(error: Any) -> str:

@@ -170,7 +170,6 @@ _HEAD = """\
 """
 _TITLES = {
     "serve": "gpulse serve",
-    "remote_write": "samples that gpulse serve pushes",
     "top": "gpulse top; it saves its own settings here",
     "terminal": "output of all commands on a terminal",
     "cost": "prices for gpulse run, report, usage and history --usage, and for the tokens of model servers",

@@ -134,23 +134,6 @@ class Setting(Value):
         return f"unknown {self.what} {shown(value)}{hint}."
 
 
-def parse_label(word: str) -> tuple[str, str]:
-    """Return the name and value of a label of Prometheus; raises UsageError."""
-    name, sign, value = word.partition("=")
-    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[:1].isdigit() and name[:2] != "__"
-    if not sign or not plain or not value.isprintable():
-        raise UsageError(f"{shown(word)} is not a label;", "write it as cluster=main.")
-    return name, value
-
-
-def parse_header(word: str) -> tuple[str, str]:
-    """Return the name and value of a header; raises UsageError."""
-    name, sign, value = word.partition("=")
-    if not sign or not name.replace("-", "a").isalnum() or not (word.isascii() and word.isprintable()):
-        raise UsageError(f"{shown(word)} is not a header;", "write it as X-Scope-OrgID=lab.")
-    return name, value
-
-
 def shown(value: object) -> str:
     """Return a value as a sentence can hold it."""
     text = repr(value)
@@ -206,18 +189,8 @@ _SETTINGS = (
     Setting("serve", "series_limit", "integer", 1000, "Most owners, and most processes, with labels of their own in /metrics within two hours", low=1, high=1_000_000),
     Setting("serve", "dcgm_names", "flag", False, "Also export DCGM_FI_* names in /metrics, for existing dashboards"),
     Setting("serve", "smi_names", "flag", False, "Also export nvidia_smi_* names in /metrics, as nvidia_gpu_exporter does"),
-    Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry collector, for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),
+    Setting("serve", "otlp", "text", None, "Also push to an OpenTelemetry receiver (a collector, Prometheus, VictoriaMetrics), for example http://host:4318/v1/metrics", example="http://localhost:4318/v1/metrics"),
     Setting("serve", "access_log", "flag", False, "Log every request to standard error"),
-    Setting("remote_write", "url", "text", None, "Also push to a Prometheus remote-write receiver, for example http://host:9090/api/v1/write", flag="--remote-write", example="https://prometheus.example.org/api/v1/write"),
-    Setting("remote_write", "interval", "number", 15.0, "Time between pushes, in seconds", flag="-", what="seconds", low=SHORTEST, high=LONGEST),
-    Setting("remote_write", "user", "text", None, "User name, for basic authentication", flag="-", example="gpulse"),
-    Setting("remote_write", "password_file", "text", None, "File with the password of the user", flag="-", example="/etc/gpulse/receiver.password"),
-    Setting("remote_write", "token_file", "text", None, "File with a bearer token, read again for each push", flag="-", example="/etc/gpulse/receiver.token"),
-    Setting("remote_write", "ca_file", "text", None, "Certificates to trust (PEM)", flag="-", otherwise="those of the system", example="/etc/ssl/our-ca.pem"),
-    Setting("remote_write", "headers", "words", None, "More headers, as NAME=VALUE", flag="-", what="header", form=parse_header, example=["X-Scope-OrgID=lab"]),
-    Setting("remote_write", "labels", "words", None, "Labels for all series, as NAME=VALUE", flag="-", what="label", form=parse_label, otherwise="job=gpulse and instance, the name of the machine", example=["cluster=main"]),
-    Setting("remote_write", "buffer", "number", 100.0, "Disk space for samples that could not be sent yet, in MB; beyond it the oldest are dropped", flag="-", low=1, high=1_000_000),
-    Setting("remote_write", "folder", "text", None, "Where they are kept", flag="-", otherwise="remote-write beside the history", example="/var/lib/gpulse/remote-write"),
     Setting("top", "interval", "number", 1.0, "Time between samples, in seconds", flag="--interval", what="seconds", low=SHORTEST, high=LONGEST),
     Setting("top", "columns", "words", ["gpu", "pid", "user", "type", "memory_used", "sm_utilization", "cpu_percent", "host_memory", "running_time", "command"], "Columns of the process list", flag="-", choices=COLUMNS, what="column"),
     Setting("top", "charts", "words", ["utilization", "sm_active", "memory_percent"], "Metrics to chart", flag="-", choices=CHARTS, what="chart metric"),
@@ -255,4 +228,4 @@ ENVIRONMENT = (
 TABLES: dict[str, dict[str, Setting]] = {}
 for _setting in _SETTINGS:
     TABLES.setdefault(_setting.table, {})[_setting.key] = _setting
-SERVE, REMOTE_WRITE, TOP, TERMINAL = (TABLES[name] for name in ("serve", "remote_write", "top", "terminal"))
+SERVE, TOP, TERMINAL = (TABLES[name] for name in ("serve", "top", "terminal"))

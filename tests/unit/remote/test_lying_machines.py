@@ -146,8 +146,8 @@ def check_metrics(snapshot: Snapshot) -> None:
     failed: list[str] = []
     exporter = Exporter(say=failed.append)
     exporter.add(snapshot)
-    _, series = exporter.series(processes=True, dcgm=True, smi=True)
-    assert all(math.isfinite(value) for _, _, value in series)
+    _, families = exporter.series(processes=True, dcgm=True, smi=True)
+    assert all(math.isfinite(value) for _, samples in families for _, value in samples)
     assert failed == []
 
 

@@ -142,7 +142,7 @@ def test_the_group_that_may_read_is_set_once_for_the_machine(tmp_path: Path, mon
 
 
 def test_what_only_needs_a_path_does_not_load_the_database() -> None:
-    code = "import sys, gpulse.store.alert_file, gpulse.store.runs, gpulse.store.spool; print('sqlite3' in sys.modules)"
+    code = "import sys, gpulse.store.alert_file, gpulse.store.runs; print('sqlite3' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

@@ -145,16 +145,9 @@ def _serve(path: Path, folder: Path) -> object:
     return token_of(str(path))
 
 
-def _push(path: Path, folder: Path) -> object:
-    from gpulse.cli.web_server import _receiver
-
-    known = dict.fromkeys(("user", "password_file", "headers", "ca_file"))
-    return _receiver({**known, "url": "https://127.0.0.1:1", "token_file": str(path)})
-
-
 @pytest.mark.parametrize(
     "reader",
-    [_fleet, _fleet_prometheus, _fleet_file, _alerts, _model_server, _serve, _push],
+    [_fleet, _fleet_prometheus, _fleet_file, _alerts, _model_server, _serve],
     ids=lambda one: one.__name__,
 )
 def test_everything_that_reads_a_secret_refuses_a_file_that_others_can_read(

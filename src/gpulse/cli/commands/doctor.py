@@ -20,10 +20,8 @@ def run(arguments: Arguments) -> int:
     from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
-    from ..web_server import remote_write_checks
 
     checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), examine(), *plugin_checks()]
-    checks += remote_write_checks(os.environ)
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:

@@ -6,7 +6,7 @@ import os
 
 from ...errors import UsageError
 from ...plugins import need_extra
-from ...settings.table import PORT, REMOTE_WRITE, SERVE
+from ...settings.table import PORT, SERVE
 from ..options import DEMO, GPU, HELP, SOURCE, Arguments, Option, Verb, seconds, whole, words
 from ..output import say
 from ..session import open_sampler
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ...live.past import Past
     from ...model.event import Event
     from ...model.snapshot import Snapshot
-    from ...settings.table import Setting
     from ...store.history import HistoryError
     from ..web_server import Place
 
@@ -55,12 +54,9 @@ def run(arguments: Arguments) -> int:
     tables = read_config(path)
     _fill(arguments, chosen("serve", tables, os.environ, path))
     _check(arguments)
-    remote = chosen("remote_write", tables, os.environ, path)
-    if arguments.remote_write:
-        remote["url"] = arguments.remote_write
     listening, place = listen(arguments)
     try:
-        _serve(arguments, listening, place, tables.get("alerts", {}), remote)
+        _serve(arguments, listening, place, tables.get("alerts", {}))
     finally:
         listening.close()
         if arguments.unix_socket:
@@ -111,7 +107,6 @@ def _serve(
     listening: socket.socket,
     place: Place,
     rules: Any,
-    remote: Mapping[str, Any],
 ) -> None:
     """Start sampler, history, exporter, alerts and server; stop them in reverse order."""
     from contextlib import ExitStack
@@ -125,7 +120,7 @@ def _serve(
 
     share_heaps()
     token = token_in_force(arguments)
-    exports = Exports(arguments, remote, lambda: hub.verdicts.latest, say)
+    exports = Exports(arguments, lambda: hub.verdicts.latest, say)
     where_stuck = WhereStuck()
     with ExitStack() as ends:
 
@@ -182,9 +177,9 @@ def _limit(text: str) -> int:
     return int(taken)
 
 
-def _option(key: str, *flags: str, value: str = "", table: Mapping[str, Setting] = SERVE, **more: Any) -> Option:
+def _option(key: str, *flags: str, value: str = "", **more: Any) -> Option:
     """Return the option of a setting: its help and default are those of the table of settings."""
-    setting = table[key]
+    setting = SERVE[key]
     default = f" (default: {setting.normally})" if setting.normally and setting.kind != "flag" else ""
     if not value:
         more["default"] = False
@@ -214,7 +209,6 @@ VERB = Verb(
         _option("dcgm_names"),
         _option("smi_names"),
         _option("otlp", value="URL"),
-        _option("url", value="URL", table=REMOTE_WRITE),
         _option("access_log"),
         *(GPU, SOURCE, DEMO, HELP),
     ),

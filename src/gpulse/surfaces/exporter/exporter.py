@@ -116,11 +116,10 @@ class Exporter:
 
     def series(
         self, processes: bool = False, dcgm: bool = False, smi: bool = False
-    ) -> tuple[float, list[tuple[str, str, float]]]:
-        """Return the time of the last sample and all series of its page: name, text of labels and value."""
+    ) -> tuple[float, list[tuple[Family, list[tuple[str, float]]]]]:
+        """Return the time of the last sample, 0 before the first, and the families of its page: each with texts of labels and values."""
         with self._lock:
-            families = readable(self._families(processes, dcgm, smi), self._failed)
-            found = [(family.name, text, float(value)) for family, samples in families for text, value in samples]
+            found = list(readable(self._families(processes, dcgm, smi), self._failed))
             return (0.0 if self._latest is None else self._latest.time), found
 
     def _families(self, processes: bool, dcgm: bool, smi: bool) -> Iterator[Family]:

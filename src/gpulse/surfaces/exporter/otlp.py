@@ -1,29 +1,33 @@
-"""Push to an OpenTelemetry collector: the hardware conventions (hw.*) where they have a name, gpulse.* for the rest."""
+"""Messages of the OpenTelemetry protocol (OTLP): the hardware conventions (hw.*), and every series of /metrics under its own name."""
 
 from __future__ import annotations
 
 import os
-import threading
+import re
 
 from ..._version import __version__
 from ...model.catalog import DOWN, Gpu
 from ...sinks.base import load
-from ...units import BYTES, CELSIUS, JOULE, LATENCY, MEGAHERTZ, PERCENT, SECOND, WATT
+from ...value import Value
 from .dcgm import health
-from .families import GPU_SERIES, SERVER_SERIES, Counters, owners, server_labels
+from .families import Counters, owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from ...model.metric import Metric, Number
     from ...model.snapshot import Snapshot
+    from ...present.exposition import Family
 
     Point = tuple[float, dict[str, str]]
+    Points = Callable[[str, Gpu], Iterable[Point]]
 
-_PACKAGE = "opentelemetry-exporter-otlp-proto-http"  # this package includes the SDK
-_UNITS = {BYTES: "By", CELSIUS: "Cel", JOULE: "J", MEGAHERTZ: "Hz", PERCENT: "1", SECOND: "s", LATENCY: "s", WATT: "W"}
+_PACKAGE = "opentelemetry-proto"
+_MESSAGES = "opentelemetry.proto.collector.metrics.v1.metrics_service_pb2"
+_CUMULATIVE = 2  # AGGREGATION_TEMPORALITY_CUMULATIVE
+_ENDED = 1  # the flag NO_RECORDED_VALUE; without it Prometheus would show the last value for five more minutes
 # Names of the conventions v1.44 for a GPU: the instrument, its unit, its metric, and the attribute that distinguishes them.
 _CONVENTIONS: tuple[tuple[str, str, str, tuple[tuple[Number, str, str], ...]], ...] = (
     ("hw.gpu.utilization", "gauge", "1", (
@@ -32,8 +36,8 @@ _CONVENTIONS: tuple[tuple[str, str, str, tuple[tuple[Number, str, str], ...]], .
         (Gpu.decoder_utilization, "hw.gpu.task", "decoder"),
     )),
     ("hw.gpu.memory.utilization", "gauge", "1", ((Gpu.memory_percent, "", ""),)),
-    ("hw.gpu.memory.usage", "up_down_counter", "By", ((Gpu.memory_used, "", ""),)),
-    ("hw.gpu.memory.limit", "up_down_counter", "By", ((Gpu.memory_total, "", ""),)),
+    ("hw.gpu.memory.usage", "sum", "By", ((Gpu.memory_used, "", ""),)),
+    ("hw.gpu.memory.limit", "sum", "By", ((Gpu.memory_total, "", ""),)),
     ("hw.power", "gauge", "W", ((Gpu.power_draw, "", ""),)),
     ("hw.energy", "counter", "J", ((Gpu.energy, "", ""),)),
     ("hw.temperature", "gauge", "Cel", (
@@ -41,138 +45,159 @@ _CONVENTIONS: tuple[tuple[str, str, str, tuple[tuple[Number, str, str], ...]], .
         (Gpu.memory_temperature, "hw.sensor_location", "memory"),
     )),
 )  # fmt: skip
-_TOLD = {metric.key for *_, sources in _CONVENTIONS for metric, *_ in sources} | {"ecc_corrected", "ecc_uncorrected"}
 _DIRECTIONS = (("rx", "receive"), ("tx", "transmit"))
 _STATES = {"ok": 0.0, "degraded": 10.0, "failed": 20.0}  # by DCGM's numbers; nothing here predicts a failure
 
 
-class OtlpPush:
-    """Sends the last sample to `endpoint` (http://host:4318/v1/metrics) every `interval` seconds, from a thread of the SDK.
+class Instrument(Value):
+    """What is sent under one name: the `kind` is gauge, counter, or sum (which may fall); `points` are read once."""
 
-    `add` receives each sample and never waits for the network; `stop` sends once more and waits at most `patience` seconds.
+    name: str
+    kind: str
+    unit: str
+    points: Iterable[Point]
+
+
+def resource_of(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes that identify gpulse on this machine, those `given` included.
+
+    Prometheus makes the labels `job` and `instance` of the service's name and id.
+    """
+    node = os.uname().nodename
+    own = {"service.name": "gpulse", "service.version": __version__, "service.instance.id": node, "host.name": node}
+    return own | dict(given)
+
+
+class Encoder:
+    """Turns the instruments of one sample after another into messages; raises GpulseError if the package is missing.
+
+    A series that was in the last message and is not in this one is marked as ended.
     """
 
-    def __init__(self, endpoint: str, interval: float = 15.0, patience: float = 5.0) -> None:
-        self._endpoint = endpoint
-        self._interval = interval
-        self._patience = patience
-        self._lock = threading.Lock()
+    def __init__(self, resource: Mapping[str, str]) -> None:
+        self._messages: Any = load(_MESSAGES, _PACKAGE)
+        self._resource = dict(resource)
+        self._known: dict[tuple[str, str, str], dict[tuple[tuple[str, str], ...], float | None]] = {}
+
+    def request(self, time: float, instruments: Iterable[Instrument]) -> tuple[bytes, int]:
+        """Return the message, and how many points it has."""
+        found: dict[tuple[str, str, str], dict[tuple[tuple[str, str], ...], float | None]] = {}
+        for one in instruments:
+            points = found.setdefault((one.name, one.kind, one.unit), {})
+            points |= {tuple(attributes.items()): float(value) for value, attributes in one.points}
+        current = {head: dict(points) for head, points in found.items() if points}
+        for head, points in self._known.items():
+            for attributes in points.keys() - current.get(head, {}).keys():
+                found.setdefault(head, {})[attributes] = None
+        self._known = current
+        return self._encoded(round(1e9 * time), found), sum(map(len, found.values()))
+
+    def _encoded(self, stamp: int, found: Mapping[Any, Mapping[Any, float | None]]) -> bytes:
+        request = self._messages.ExportMetricsServiceRequest()
+        whole = request.resource_metrics.add()
+        _fill(whole.resource, self._resource.items())
+        scope = whole.scope_metrics.add()
+        scope.scope.name, scope.scope.version = "gpulse", __version__
+        for (name, kind, unit), points in found.items():
+            data = _data(scope.metrics.add(name=name, unit=unit), kind)
+            for attributes, value in points.items():
+                # no start time: most counters are the driver's, which does not report when they began
+                point = data.data_points.add(time_unix_nano=stamp, flags=_ENDED if value is None else 0)
+                if value is not None:
+                    point.as_double = value
+                _fill(point, attributes)
+        return bytes(request.SerializeToString())
+
+    def rejected(self, answer: bytes) -> tuple[int, str]:
+        """Return how many points of a message a receiver that answered with success has rejected, and why."""
+        try:
+            partial = self._messages.ExportMetricsServiceResponse.FromString(answer).partial_success
+        except Exception:  # noqa: BLE001  # protobuf's own, of a module that is not loaded here; VictoriaMetrics sends no message
+            return 0, ""
+        return partial.rejected_data_points, partial.error_message
+
+
+def _data(metric: Any, kind: str) -> Any:
+    if kind == "gauge":
+        metric.gauge.SetInParent()
+        return metric.gauge
+    metric.sum.aggregation_temporality, metric.sum.is_monotonic = _CUMULATIVE, kind == "counter"
+    return metric.sum
+
+
+def _fill(message: Any, attributes: Iterable[tuple[str, str]]) -> None:
+    for key, text in attributes:
+        pair = message.attributes.add(key=key)
+        pair.value.string_value = text.encode(
+            errors="backslashreplace"
+        ).decode()  # a lone surrogate would fail the message
+
+
+_LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
+_ESCAPED = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+
+def page_instruments(
+    families: Iterable[tuple[Family, list[tuple[str, float]]]], resource: Mapping[str, str]
+) -> Iterator[Instrument]:
+    """Yield the families of /metrics under their own names, so that rules, dashboards and `gpulse fleet` read them as if scraped.
+
+    `job` and `instance` are attributes, too, because VictoriaMetrics does not make them of the resource. No unit is given: receivers
+    would append it to the name.
+    """
+    target = {"job": resource["service.name"], "instance": resource["service.instance.id"]}
+    for family, samples in families:
+        # receivers append _total to the name of a counter without it (those of DCGM)
+        kind = "counter" if family.kind == "counter" and family.name.endswith("_total") else "gauge"
+        yield Instrument(family.name, kind, "", [(value, target | _attributes_of(text)) for text, value in samples])
+
+
+def _attributes_of(text: str) -> dict[str, str]:
+    """Return the labels of a text that `labels` made; empty ones are left out, as Prometheus does."""
+    return {
+        key: re.sub(r"\\.", lambda match: _ESCAPED.get(match[0], match[0]), value) if "\\" in value else value
+        for key, value in _LABEL.findall(text)
+        if value
+    }
+
+
+class Conventions:
+    """The instruments of the hardware conventions (hw.*); `add` receives every sample, since some are totals."""
+
+    def __init__(self) -> None:
         self._counters = Counters()
         self._latest: Snapshot | None = None
-        self._provider: Any = None
-        self._failures: dict[str, int] = {}
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next sample."""
-        with self._lock:
-            self._counters.add(snapshot)
-            self._latest = snapshot
+        self._counters.add(snapshot)
+        self._latest = snapshot
 
-    def start(self) -> None:
-        """Start pushing; raise GpulseError if the package is missing."""
-        exporters = load("opentelemetry.exporter.otlp.proto.http.metric_exporter", _PACKAGE)
-        readers = load("opentelemetry.sdk.metrics.export", _PACKAGE)
-        exporter = exporters.OTLPMetricExporter(endpoint=self._endpoint, timeout=self._patience)
-        reader = readers.PeriodicExportingMetricReader(
-            exporter, export_interval_millis=1000 * self._interval, export_timeout_millis=1000 * self._patience
-        )
-        resource = load("opentelemetry.sdk.resources", _PACKAGE).Resource.create(
-            {
-                "service.name": "gpulse",
-                "service.version": __version__,
-                "service.instance.id": instance_id(),
-                "host.name": os.uname().nodename,
-            }
-        )
-        # a separate provider: the global one belongs to the program
-        self._provider = load("opentelemetry.sdk.metrics", _PACKAGE).MeterProvider(
-            metric_readers=[reader], resource=resource, shutdown_on_exit=False
-        )
-        self._instruments(self._provider.get_meter("gpulse", __version__))
-
-    def stop(self) -> None:
-        """Push the remaining data and end the thread."""
-        provider, self._provider = self._provider, None
-        if provider is not None:
-            provider.shutdown(timeout_millis=1000 * self._patience)
-
-    def _instruments(self, meter: Any) -> None:
-        for name, kind, unit, sources in _CONVENTIONS:
-            self._observe(meter, kind, name, unit, "", _reading(sources))
-        for metric in GPU_SERIES:
-            if metric.key not in _TOLD:
-                kind = "counter" if metric.kind == "counter" else "gauge"
-                unit = _UNITS.get(metric.unit, "1")
-                self._observe(meter, kind, f"gpulse.gpu.{metric.key}", unit, metric.help, _reading(((metric, "", ""),)))
-        self._observe(meter, "counter", "hw.gpu.io", "By", "", self._moved("pcie"))
-        self._observe(meter, "counter", "gpulse.gpu.nvlink.io", "By", "", self._moved("nvlink"))
-        self._observe(meter, "counter", "hw.errors", "{error}", "", self._errors)
-        self._observe(meter, "counter", "gpulse.gpu.throttle.time", "s", "", self._throttled)
-        self._observe(meter, "up_down_counter", "hw.status", "1", "", _status, down=True)
-        for metric in SERVER_SERIES:
-            self._observe_servers(meter, metric)
-        observation = load("opentelemetry.metrics", _PACKAGE).Observation
-        help = "How often an instrument was left out because it failed."
-
-        def failures(_: Any) -> list[Any]:
-            return [observation(count, {"instrument": name}) for name, count in self._failures.items()]
-
-        meter.create_observable_counter("gpulse.failed_instruments", [failures], unit="1", description=help)
-
-    def _observe(
-        self,
-        meter: Any,
-        kind: str,
-        name: str,
-        unit: str,
-        help: str,
-        points: Callable[[str, Gpu], Iterable[Point]],
-        down: bool = False,
-    ) -> None:
-        """Create an instrument that reads `points` of each responding GPU, with `down` also of the others."""
-
-        def read(snapshot: Snapshot) -> Iterator[Point]:
-            for owner, gpu, whole in owners(snapshot):
-                if down or (whole or gpu).state not in DOWN:
-                    for value, attributes in points(owner, gpu):
-                        yield value, {**_attributes(gpu, whole), **attributes}
-
-        self._create(meter, kind, name, unit, help, read)
-
-    def _observe_servers(self, meter: Any, metric: Metric) -> None:
-        """Create an instrument that reads one metric of each model server."""
-
-        def read(snapshot: Snapshot) -> Iterator[Point]:
-            for server in snapshot.serving:
-                if isinstance(value := server.get(metric.key), (int, float)):
-                    attributes = {f"gpulse.{key}": text for key, text in server_labels(server)}
-                    yield round(value * metric.unit.base, 9), attributes
-
-        self._create(meter, "gauge", f"gpulse.serving.{metric.key}", _UNITS.get(metric.unit, "1"), metric.help, read)
-
-    def _create(
-        self, meter: Any, kind: str, name: str, unit: str, help: str, read: Callable[[Snapshot], Iterable[Point]]
-    ) -> None:
-        observation = load("opentelemetry.metrics", _PACKAGE).Observation
-
-        def callback(_: Any) -> list[Any]:
+    def instruments(self, failed: Callable[[str, Exception], None]) -> Iterator[Instrument]:
+        """Yield the instruments of the last sample; `failed` is called with the name of one that is left out."""
+        for name, kind, unit, points in self._all():
             try:
-                with self._lock:
-                    return [] if self._latest is None else [observation(*point) for point in read(self._latest)]
-            except Exception:  # noqa: BLE001
-                # the SDK would go on too, but print a traceback with every push
-                self._failures[name] = self._failures.get(name, 0) + 1
-                return []
+                yield Instrument(name, kind, unit, list(self._points(points, down=name == "hw.status")))
+            except Exception as error:  # noqa: BLE001  # one instrument must not cost the others
+                failed(name, error)
 
-        getattr(meter, f"create_observable_{kind}")(name, [callback], unit=unit, description=help)
+    def _all(self) -> Iterator[tuple[str, str, str, Points]]:
+        yield from ((name, kind, unit, _reading(sources)) for name, kind, unit, sources in _CONVENTIONS)
+        yield "hw.gpu.io", "counter", "By", self._moved
+        yield "hw.errors", "counter", "{error}", self._errors
+        yield "hw.status", "sum", "1", _status
 
-    def _moved(self, link: str) -> Callable[[str, Gpu], Iterator[Point]]:
-        def points(owner: str, gpu: Gpu) -> Iterator[Point]:
-            for way, direction in _DIRECTIONS:
-                if (total := self._counters.moved(owner, gpu, f"{link}_{way}")) is not None:
-                    yield total, {"network.io.direction": direction}
+    def _points(self, points: Points, down: bool) -> Iterator[Point]:
+        """Yield the points of each responding GPU, with `down` also of the others."""
+        for owner, gpu, whole in owners(self._latest) if self._latest is not None else ():
+            if down or (whole or gpu).state not in DOWN:
+                for value, attributes in points(owner, gpu):
+                    yield value, {**_attributes(gpu, whole), **attributes}
 
-        return points
+    def _moved(self, owner: str, gpu: Gpu) -> Iterator[Point]:
+        for way, direction in _DIRECTIONS:
+            if (total := self._counters.moved(owner, gpu, f"pcie_{way}")) is not None:
+                yield total, {"network.io.direction": direction}
 
     def _errors(self, owner: str, gpu: Gpu) -> Iterator[Point]:
         for kind, count in (("corrected", gpu.ecc_corrected), ("uncorrected", gpu.ecc_uncorrected)):
@@ -181,25 +206,8 @@ class OtlpPush:
         for code, seen in self._counters.xids.get(owner, {}).items():
             yield seen, {"error.type": f"xid-{code}"}
 
-    def _throttled(self, owner: str, gpu: Gpu) -> Iterator[Point]:
-        if gpu.throttle_reasons is not None:
-            for reason, seconds in self._counters.throttled[owner].items():
-                yield seconds, {"gpulse.throttle.reason": reason}
 
-
-def instance_id(root: str = "") -> str:
-    """Return an id of gpulse on this machine that survives restarts: made from the machine's own, which is not sent."""
-    import uuid
-
-    try:
-        with open(f"{root}/etc/machine-id", encoding="ascii") as file:
-            machine = file.read().strip()
-    except (OSError, ValueError):
-        machine = ""
-    return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"gpulse.{machine or os.uname().nodename}"))
-
-
-def _reading(sources: Iterable[tuple[Metric, str, str]]) -> Callable[[str, Gpu], Iterator[Point]]:
+def _reading(sources: Iterable[tuple[Metric, str, str]]) -> Points:
     def points(_: str, gpu: Gpu) -> Iterator[Point]:
         for metric, attribute, word in sources:
             value = gpu.get(metric.key)
@@ -217,7 +225,7 @@ def _status(_: str, gpu: Gpu) -> list[Point]:
 
 def _attributes(gpu: Gpu, whole: Gpu | None) -> dict[str, str]:
     card = whole or gpu
-    told = {
+    known = {
         "hw.id": gpu.uuid,
         "hw.name": None if card.index is None else f"gpu{card.index:.0f}",
         "hw.model": gpu.name,
@@ -227,6 +235,4 @@ def _attributes(gpu: Gpu, whole: Gpu | None) -> dict[str, str]:
         "hw.firmware_version": card.vbios,
         "hw.serial_number": card.serial,
     }
-    # lone surrogates of a name that is not UTF-8 would fail the whole push
-    texts = {key: text.encode(errors="backslashreplace").decode() for key, text in told.items() if text}
-    return {"hw.type": "gpu", **texts}
+    return {"hw.type": "gpu", **{key: text for key, text in known.items() if text}}

@@ -1,4 +1,4 @@
-"""Pushing to a collector: what a real SDK sends over real HTTP, decoded by the protocol's own messages."""
+"""What is pushed to a collector over real HTTP, decoded by the protocol's own messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from gpulse.errors import GpulseError
 from gpulse.model.catalog import Gpu
 from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.exporter.otlp import OtlpPush
+from gpulse.surfaces.exporter.exporter import Exporter
+from gpulse.surfaces.exporter.otlp import Encoder, Instrument
+from gpulse.surfaces.exporter.otlp_push import OtlpPush, Receiver
 from tests.unit.surfaces.exporter.collector import Collector, decoded
 
 if TYPE_CHECKING:
@@ -35,11 +37,9 @@ LOST = Gpu({"index": 4, "uuid": "GPU-2", "name": "B", "utilization": 9}, state="
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.metric_exporter")
-    server = Collector()
-    yield server
-    server.shutdown()
-    server.server_close()
+    pytest.importorskip("opentelemetry.proto")
+    with Collector() as server:
+        yield server
 
 
 def texts(attributes: Any) -> dict[str, str]:
@@ -55,7 +55,7 @@ def points(resource: Any) -> dict[tuple[str, str, str], tuple[float, str]]:
             own = texts(point.attributes)
             extra = [value for key, value in own.items() if key in APART]
             value = point.as_double if point.HasField("as_double") else point.as_int
-            found[metric.name, own["hw.id"], "".join(extra)] = (value, metric.unit)
+            found[metric.name, own.get("hw.id", own.get("uuid", "")), "".join(extra)] = (value, metric.unit)
     return found
 
 
@@ -65,14 +65,16 @@ APART = (
     "network.io.direction",
     "error.type",
     "hw.state",
-    "gpulse.throttle.reason",
+    "reason",
 )
 
 
 def pushed(collector: Collector, *snapshots: Snapshot) -> Any:
-    push = OtlpPush(collector.url, interval=3600)
+    exporter = Exporter()
+    push = OtlpPush(Receiver(collector.url, {}), exporter.series, print, interval=3600)
     push.start()
     for snapshot in snapshots:
+        exporter.add(snapshot)
         push.add(snapshot)
     push.stop()
     return decoded(collector.bodies[-1])
@@ -81,7 +83,8 @@ def pushed(collector: Collector, *snapshots: Snapshot) -> Any:
 def test_a_sample_arrives_under_the_names_of_the_conventions(collector: Collector) -> None:
     resource = pushed(collector, Snapshot(100.0, (WELL, LOST)), Snapshot(102.0, (WELL, LOST)))
     who = texts(resource.resource.attributes)
-    assert (who["service.name"], who["host.name"]) == ("gpulse", os.uname().nodename)
+    node = os.uname().nodename
+    assert (who["service.name"], who["service.instance.id"], who["host.name"]) == ("gpulse", node, node)
     found = points(resource)
     assert found["hw.gpu.utilization", "GPU-1", "general"] == (0.57, "1")
     assert found["hw.gpu.utilization", "GPU-1", "encoder"] == (0.0, "1")
@@ -94,18 +97,78 @@ def test_a_sample_arrives_under_the_names_of_the_conventions(collector: Collecto
     assert found["hw.gpu.io", "GPU-1", "receive"] == (2000, "By")
     assert found["hw.errors", "GPU-1", "corrected"] == (2, "{error}")
     assert found["hw.errors", "GPU-1", "xid-31"] == (1, "{error}")
-    assert found["gpulse.gpu.sm_active", "GPU-1", ""] == (0.4, "1")
-    assert found["gpulse.gpu.clock_sm", "GPU-1", ""] == (1.98e9, "Hz")
-    assert found["gpulse.gpu.throttle.time", "GPU-1", "sw_power_cap"] == (2.0, "s")
+    assert "hw.gpu.sm_active" not in {name for name, *_ in found}
+
+
+def test_every_series_of_the_page_arrives_under_its_own_name_with_job_and_instance(collector: Collector) -> None:
+    resource = pushed(collector, Snapshot(100.0, (WELL, LOST)), Snapshot(102.0, (WELL, LOST)))
+    found = points(resource)
+    assert found["gpulse_gpu_sm_active_ratio", "GPU-1", ""] == (0.4, "")
+    assert found["gpulse_gpu_clock_sm_hertz", "GPU-1", ""] == (1.98e9, "")
+    assert found["gpulse_gpu_throttle_seconds_total", "GPU-1", "sw_power_cap"] == (2.0, "")
+    metrics = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
+    (energy,) = metrics["gpulse_gpu_energy_joules_total"].sum.data_points
+    assert metrics["gpulse_gpu_energy_joules_total"].sum.is_monotonic
+    assert energy.time_unix_nano == 102 * 10**9
+    own = {"job": "gpulse", "instance": os.uname().nodename, "gpu": "3", "uuid": "GPU-1"}
+    assert texts(energy.attributes) == own
+    page = Exporter()
+    page.add(Snapshot(100.0, (WELL, LOST)))
+    page.add(Snapshot(102.0, (WELL, LOST)))
+    shown = {family.name for family, _ in page.series()[1]}
+    assert shown == {name for name in metrics if not name.startswith("hw.")}
+    assert len(shown) > 20
+
+
+def test_labels_are_unescaped_and_empty_ones_left_out(collector: Collector) -> None:
+    odd = Gpu({"index": 0, "uuid": "", "name": 'a "b" \\n', "utilization": 5})
+    resource = pushed(collector, Snapshot(100.0, (odd,)))
+    metrics = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
+    (info,) = metrics["gpulse_gpu_info"].gauge.data_points
+    told = texts(info.attributes)
+    assert (told["name"], told["gpu"]) == ('a "b" \\n', "0")
+    assert "uuid" not in told
+
+
+def test_a_counter_without_total_in_its_name_keeps_its_name_as_a_gauge() -> None:
+    pytest.importorskip("opentelemetry.proto")
+    from gpulse.present.exposition import Family
+    from gpulse.surfaces.exporter.otlp import page_instruments, resource_of
+
+    families = [(Family(name, "counter", ""), [("", 1.0)]) for name in ("DCGM_FI_ENERGY", "gpulse_gaps_total")]
+    assert [one.kind for one in page_instruments(families, resource_of({}))] == ["gauge", "counter"]
+
+
+def test_a_series_that_ends_is_marked_once() -> None:
+    pytest.importorskip("opentelemetry.proto")
+    encoder = Encoder({"service.name": "gpulse"})
+
+    def sent(time: float, **values: float) -> list[tuple[str, str, int]]:
+        body, count = encoder.request(
+            time, [Instrument("a", "gauge", "", [(value, {"x": key}) for key, value in values.items()])]
+        )
+        (scope,) = decoded(body).scope_metrics
+        found = [
+            (texts(point.attributes)["x"], point) for metric in scope.metrics for point in metric.gauge.data_points
+        ]
+        assert len(found) == count
+        return [(key, "value" if point.HasField("as_double") else "none", point.flags) for key, point in found]
+
+    assert sent(1.0, p=0.0, q=2.0) == [("p", "value", 0), ("q", "value", 0)]
+    assert sent(2.0, p=0.0) == [("p", "value", 0), ("q", "none", 1)]
+    assert sent(3.0, p=0.0) == [("p", "value", 0)]
+    assert sent(4.0) == [("p", "none", 1)]
+    assert sent(5.0) == []
 
 
 def test_a_lost_gpu_has_a_status_and_nothing_else_and_what_is_missing_is_absent(collector: Collector) -> None:
     found = points(pushed(collector, Snapshot(100.0, (WELL, LOST))))
-    assert {name for name, owner, _ in found if owner == "GPU-2"} == {"hw.status"}
+    assert {name for name, owner, _ in found if owner == "GPU-2" and name.startswith("hw.")} == {"hw.status"}
+    assert ("gpulse_gpu_utilization_ratio", "GPU-2", "") not in found
     states = {state: found["hw.status", "GPU-2", state][0] for state in ("ok", "degraded", "failed")}
     assert states == {"ok": 0, "degraded": 0, "failed": 1}
     assert found["hw.status", "GPU-1", "ok"][0] == 1
-    assert not [name for name, *_ in found if name == "gpulse.gpu.tensor_active"]
+    assert not [name for name, *_ in found if name == "gpulse_gpu_tensor_active_ratio"]
 
 
 def test_a_gpu_that_needs_a_reset_is_degraded(collector: Collector) -> None:
@@ -148,40 +211,28 @@ def test_an_older_gpu_beside_a_newer_one_costs_only_its_own_totals(collector: Co
     assert found["hw.gpu.utilization", "GPU-3", "general"] == (0.05, "1")
 
 
-def test_an_instrument_that_fails_is_counted(collector: Collector) -> None:
-    push = OtlpPush(collector.url, interval=3600)
+def test_an_instrument_that_fails_is_counted_said_once_and_costs_no_other(collector: Collector) -> None:
+    said: list[str] = []
+    exporter = Exporter()
+    push = OtlpPush(Receiver(collector.url, {}), exporter.series, said.append, interval=0.0)
     push.start()
-    push.add(Snapshot(100.0, (WELL,)))
-    push._counters.throttled.clear()  # as a mistake would
+    push._conventions._counters.xids = None  # type: ignore[assignment]  # as a mistake would
+    push._conventions._counters.add = lambda _: None  # type: ignore[method-assign,assignment]
+    for at in (100.0, 102.0):
+        exporter.add(Snapshot(at, (WELL,)))
+        push.add(Snapshot(at, (WELL,)))
     push.stop()
-    resource = decoded(collector.bodies[-1])
-    metrics = {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
-    assert "gpulse.gpu.throttle.time" not in metrics
-    assert "hw.power" in metrics
-    (point,) = metrics["gpulse.failed_instruments"].sum.data_points
-    assert texts(point.attributes) == {"instrument": "gpulse.gpu.throttle.time"}
-
-
-def test_without_a_sample_nothing_is_said(collector: Collector) -> None:
-    push = OtlpPush(collector.url, interval=3600)
-    push.start()
-    push.stop()
-    push.stop()
-    assert all(not points(decoded(body)) for body in collector.bodies)
+    names = {metric.name for scope in decoded(collector.bodies[-1]).scope_metrics for metric in scope.metrics}
+    assert "hw.errors" not in names
+    assert {"hw.power", "gpulse_gpu_up"} <= names
+    (family,) = [one for one in push.families() if one.name == "gpulse_otlp_failed_instruments_total"]
+    assert list(family.samples) == [('{instrument="hw.errors"}', 2)]
+    assert len([text for text in said if text.startswith("hw.errors is not pushed")]) == len(said) == 1
 
 
 def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "opentelemetry"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(GpulseError, match="opentelemetry-exporter-otlp-proto-http"):
-        OtlpPush("http://127.0.0.1:1").start()
-
-
-def test_a_collector_that_is_not_there_raises_nothing_and_keeps_nobody() -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.metric_exporter")
-    push = OtlpPush("http://127.0.0.1:1/v1/metrics", interval=3600, patience=0.2)
-    push.start()
-    push.add(Snapshot(100.0, (WELL,)))
-    push.stop()
-    push.add(Snapshot(101.0, (WELL,)))
+    with pytest.raises(GpulseError, match="opentelemetry-proto is not installed"):
+        Encoder({})
