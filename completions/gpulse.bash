@@ -20,7 +20,7 @@ _gpulse() {
     --group|-g) COMPREPLY=($(compgen -W "user container job" -- "${word##*,}")); return;;
     --query-gpu) COMPREPLY=(); return;;
     --query-compute-apps) COMPREPLY=(); return;;
-    --format) COMPREPLY=($(compgen -W "table csv json parquet html" -- "${word##*,}")); return;;
+    --format) COMPREPLY=($(compgen -W "table csv json html" -- "${word##*,}")); return;;
     --loop|-l) COMPREPLY=(); return;;
     --loop-ms|-lms) COMPREPLY=(); return;;
     --count) COMPREPLY=(); return;;
@@ -51,7 +51,6 @@ _gpulse() {
     --reason) COMPREPLY=(); return;;
     --number|-n) COMPREPLY=(); return;;
     --steps) COMPREPLY=(); return;;
-    --trace) COMPREPLY=(); return;;
     --job) COMPREPLY=(); return;;
     --to) COMPREPLY=(); return;;
     --title) COMPREPLY=(); return;;
@@ -109,7 +108,7 @@ _gpulse() {
     release) COMPREPLY=($(compgen -W "--all --source --demo --help -h" -- "$word"));;
     runs) COMPREPLY=($(compgen -W "--number -n --json --demo --help -h list show compare open" -- "$word"));;
     trace) COMPREPLY=($(compgen -W "--steps --timeout --demo --help -h" -- "$word"));;
-    report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --job --from --to --share --title --price --gpu-price --carbon --history --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
+    report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --job --from --to --share --title --price --gpu-price --carbon --history --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --processes --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --demo --help -h" -- "$word"));;

@@ -1,4 +1,4 @@
-"""Accounting as a table, CSV, JSON, Parquet or a page that can be mailed."""
+"""Accounting as a table, CSV, JSON or a page that can be mailed."""
 
 from __future__ import annotations
 
