@@ -95,7 +95,7 @@ def _form_for(output: str | None) -> str:
 
     if output is None:
         return "text" if sys.stdout.isatty() else "markdown"
-    return TABLE if output.lower().endswith(f".{TABLE}") else form_of(output)
+    return form_of(output, TABLE)
 
 
 def _export(arguments: Arguments, output: str | None) -> int:

@@ -19,12 +19,14 @@ FORMS = ("html", "markdown", "json", "text", "folded")
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
-def form_of(path: str) -> str:
-    """Return the form that the name of a file asks for; raise UsageError when it asks for none."""
+def form_of(path: str, *tables: str) -> str:
+    """Return the form that the name of a file asks for, which may be one of `tables`; raise UsageError when it asks for none."""
     suffix = os.path.splitext(path)[1].lower()
-    if suffix not in _SUFFIXES:
-        raise UsageError(f"{path!r} has no known extension;", "use .html, .md or .json.")
-    return _SUFFIXES[suffix]
+    forms = _SUFFIXES | {f".{table}": table for table in tables}
+    if suffix not in forms:
+        *some, last = (".html", ".md", ".json", *(f".{table}" for table in tables))
+        raise UsageError(f"{path!r} has no known extension;", f"use {', '.join(some)} or {last}.")
+    return forms[suffix]
 
 
 def report_document(runs: Sequence[Run], title: str = "") -> Document:

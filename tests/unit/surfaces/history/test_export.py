@@ -70,7 +70,7 @@ def test_the_history_becomes_csv_with_integers_as_integers(
     ("words", "code", "says"),
     [
         (["--format", "xlsx"], 2, "choose one of html, markdown, json, text, folded, csv."),
-        (["-o", "run.parquet"], 2, "has no known extension"),
+        (["-o", "run.parquet"], 2, "has no known extension; use .html, .md, .json or .csv."),
         (["other", "--compare", "--format", "csv"], 2, "cannot be compared as csv"),
     ],
 )
