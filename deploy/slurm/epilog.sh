@@ -4,12 +4,10 @@
 # Settings, all optional, are in /etc/default/gpulse-slurm:
 #   FOLDER=/var/lib/gpulse/jobs     where recordings and reports go
 #   MAIL=no                         yes: mail the report to the owner of the job
-#   JOBSTATS=no                     yes: keep its figures in the AdminComment of the job, for the jobstats tools; needs slurmdbd
 #   SENDMAIL=/usr/sbin/sendmail     what sends mail
 PATH=${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin:/opt/gpulse/bin # Slurm sets none
 FOLDER=/var/lib/gpulse/jobs
 MAIL=no
-JOBSTATS=no
 SENDMAIL=/usr/sbin/sendmail
 settings=${GPULSE_SLURM_SETTINGS:-/etc/default/gpulse-slurm}
 [ ! -r "$settings" ] || . "$settings"
@@ -43,11 +41,6 @@ command -v gpulse >/dev/null 2>&1 || exit 0
       printf 'Content-Type: text/plain; charset=utf-8\nMIME-Version: 1.0\n\n'
       cat "$SLURM_JOB_ID.txt"
     } | timeout 60 "$SENDMAIL" -t
-  fi
-  if [ "$JOBSTATS" = yes ]; then
-    job=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID}
-    comment=$(timeout 60 gpulse report "$@" --format jobstats) &&
-      timeout 60 sacctmgr --immediate update job where "jobid=${job:-$SLURM_JOB_ID}" set "AdminComment=$comment"
   fi
 ) </dev/null >/dev/null 2>&1 || true
 exit 0

@@ -54,7 +54,7 @@ _HOOKS = {  # looked up by IPython, and by values that render themselves in note
 def __getattr__(name: str) -> object:
     if name in ("sinks", "callbacks", "sources", "testing"):
         return __import__(f"gpulse.{name}", fromlist=[name])  # subpackages, available without importing them first
-    from .hints import load_public
+    from .lazy import load_public
 
     return load_public(__name__, name, _HOMES | _HOOKS)
 

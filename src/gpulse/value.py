@@ -84,8 +84,7 @@ def _compile(cls: _ValueType | None) -> None:
     defaults = cls._defaults
     annotations: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        own = base.__dict__.get("__annotations__", {})  # noqa: RUF063 (3.10, and no import)
-        annotations.update([*dict.items(own)])  # as a plain dict: Hints would import what only type checkers need
+        annotations.update(base.__dict__.get("__annotations__", {}))  # noqa: RUF063 (3.10, and no import)
     frozen = cls.__setattr__ is not object.__setattr__  # type: ignore[comparison-overlap]
     scope: dict[str, Any] = {"_assign": object.__setattr__, "_defaults": defaults}
     parameters, lines = ["self"], []

@@ -28,7 +28,6 @@ WORDS: dict[str, list[list[str]]] = {
     "reserve": [["1", "--for", "1h"], ["extend", "90b7de", "--for", "2h"]],
     "release": [[], ["--all"]],
     "runs": [[], ["show", "0.2"]],
-    "trace": [["1"]],
     "record": [["-o", "-", "--count", "1"], ["--history", "--count", "1"]],
     "replay": [["--status", "--speed", "max"]],
     "alerts": [[], ["silence", "--all"], ["ack", "x"], ["test"]],

@@ -32,7 +32,7 @@ WORDS = {
     "completion": "completion bash",
     "fleet": "fleet --once",
 }
-ELSEWHERE = {"run", "top", "serve", "mcp", "stacks", "trace", "demo"}
+ELSEWHERE = {"run", "top", "serve", "mcp", "stacks", "demo"}
 
 
 @pytest.fixture(scope="module")

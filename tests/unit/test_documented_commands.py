@@ -47,7 +47,7 @@ INLINE = sorted({command for page in PAGES.values() for command in inline(page)}
 NOT_TRIED = {
     r"gpulse (top|demo)\b": "a screen, or takes minutes; tests of its own",
     r"gpulse (serve|mcp)\b": "a server",
-    r"gpulse (run|stacks|trace)\b": "needs a program",
+    r"gpulse (run|stacks)\b": "needs a program",
     r"gpulse fleet\b": "needs other machines",
     r"gpulse (service|queue|reserve|release)\b": "changes the machine, or names an entry of its own",
     r"gpulse alerts (ack|test|silence --end)\b": "needs an alert, a silence or a delivery",
@@ -59,7 +59,7 @@ NOT_TRIED = {
     r"gpulse record --history": "the demo is not recorded in this machine's history",
     r"gpulse pick .*--timeout": "waits",
     r"gpulse status --watch|gpulse --watch|-lms 100|-l 1 ": "never ends",
-    r"--install|--capture|--source amd:|--trace |--job 12345 -o": "needs or writes files of its own",
+    r"--install|--capture|--source amd:|--job 12345 -o": "needs or writes files of its own",
 }
 TRIED = [command for command in COMMANDS if not any(re.search(pattern, command) for pattern in NOT_TRIED)]
 PLACES = {"4242": "31871", "12345": "48213"}  # a process and a job of the demo

@@ -22,9 +22,8 @@ export interface Api {
   events(from: number, to: number): Promise<Happening[]>;
   usage(query: UsageQuery): Promise<UsageAnswer>;
   compare(query: CompareQuery): Promise<ComparisonAnswer>;
-  /** Programs with a running Monitor, and a trace of one; only gpulse serve has them. */
+  /** Programs with a running Monitor; only gpulse serve has them. */
   monitors?(): Promise<Monitor[]>;
-  trace?(pid: number): Promise<unknown>;
   /** Silence or acknowledge alerts, or end a silence. */
   decide?(what: object): Promise<unknown>;
   runs?(): Promise<{ runs: RunRow[]; note: string }>;
@@ -39,7 +38,6 @@ export interface Monitor {
   step: number | null;
   steps_per_second: number | null;
   data_wait: number | null;
-  trace: { state: string; text: string } | null;
 }
 
 /** A past or running program in words; `start` in seconds since 1970. */
@@ -134,7 +132,6 @@ export function serverApi(root = "api/", transport = OWN): Api {
     runs: () => ask(`${root}runs`),
     run: (id) => ask(`${root}run?${typeof id === "number" ? `pid=${id}` : new URLSearchParams({ run: id })}`),
     decide: (what) => asked(transport, `${root}alerts`, undefined, posted(what)),
-    trace: (pid) => asked(transport, `${root}trace`, undefined, posted({ pid })),
   };
 }
 

@@ -56,7 +56,6 @@ class MonitorOptions(TypedDict, total=False):
     flops_per_step: float | Literal["count"] | None
     dtype: str | None
     memory_snapshot: bool
-    trace_signal: str | int | None
     shared: str | None
     run: str | None
     initial_step: int

@@ -30,7 +30,6 @@ VERBS = {
     "reserve": "Reserve GPUs for yourself for some time, now or later",
     "release": "Give back a reservation before it is over",
     "runs": "List past runs, and compare them: speed, commit, what limited them",
-    "trace": "Ask a running program for a profiler trace of its next steps",
     "report": "Summarize a recording, or compare two",
     "record": "Record GPU samples to a file or to this machine's history",
     "replay": "Play back a recording",

@@ -1,4 +1,4 @@
-"""Output of verbs: lines that log rotation may redirect and signals end, tables as CSV or Parquet, and what electricity costs."""
+"""Output of verbs: lines that log rotation may redirect and signals end, tables as CSV, and what electricity costs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from .options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import FrameType
-    from typing import Any
 
     from ..model.serving import Tariff
     from ..model.snapshot import Snapshot
@@ -93,9 +92,6 @@ class Ending:
             raise KeyboardInterrupt
 
 
-TABLES = ("csv", "parquet")
-
-
 class StatusLine:
     """A line on standard error, redrawn at most every `every` seconds and first `after` some; none if not `live`.
 
@@ -129,12 +125,11 @@ class StatusLine:
 def export_samples(
     name: str,
     samples: Callable[[list[int]], Iterator[Snapshot]],
-    form: str,
     output: str | None,
     metrics: Sequence[str] = (),
     private: bool = True,
 ) -> int:
-    """Write samples as a table to a file, or as CSV to standard output; say which damaged lines of `name` were left out.
+    """Write samples as CSV to a file or to standard output; say which damaged lines of `name` were left out.
 
     `samples` is called for each pass over them, with a list to which it adds the numbers of damaged lines.
     """
@@ -147,21 +142,8 @@ def export_samples(
         return samples(damaged)
 
     table = RecordedTable(name, read, metrics)
-    if form == "csv":
-        write_lines(table.csv_lines(), output, private)
-    else:
-        write_columns(table.columns, output, "run", private)
+    write_lines(table.csv_lines(), output, private)
     say_damaged(name, damaged)
-    return 0
-
-
-def write_columns(columns: Callable[[], Mapping[str, Any]], output: str | None, name: str, private: bool = True) -> int:
-    """Write columns as Parquet to a file; raise UsageError, with a `name` for one, if none is named."""
-    if not output:
-        raise UsageError("Parquet cannot be written to a terminal;", f"name a file: -o {name}.parquet.")
-    from ..store.lines import OPEN, PRIVATE, write_parquet
-
-    write_parquet(columns(), output, PRIVATE if private else OPEN)
     return 0
 
 

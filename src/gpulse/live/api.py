@@ -16,7 +16,7 @@ from ..model.stacks import CodeLine
 from ..model.verdict import Budget
 from ..monitor.presence import folder_of, presence_of
 from ..monitor.run_record import result
-from ..monitor.traces import ask_stacks
+from ..monitor.stack_requests import ask_stacks
 from ..present.code import advised, code_sentence
 from ..present.program import running_parts
 from ..present.runs import command_text, gpus_of, limit_text, run_facts, speed_text

@@ -89,23 +89,6 @@ def check_values(interval: object, mode: object, ranks: object, source: object, 
             raise UsageError(f"{name}={value!r} is neither True nor False;", f"write {name}=True or {name}=False.")
 
 
-def signal_of(given: object) -> int | None:
-    """Return the number of a signal that may ask for a trace; raise UsageError for one that has another meaning."""
-    if given is None:
-        return None
-    import signal
-
-    free = {"SIGUSR1": signal.SIGUSR1, "SIGUSR2": signal.SIGUSR2}
-    name = given.upper() if isinstance(given, str) else ""
-    if (number := free.get(name) or free.get(f"SIG{name}")) is not None:
-        return int(number)
-    if isinstance(given, int) and (given in free.values() or signal.SIGRTMIN <= given <= signal.SIGRTMAX):
-        return int(given)
-    raise UsageError(
-        f"trace_signal={given!r} is not a signal that is free for this;", 'write it as trace_signal="SIGUSR2".'
-    )
-
-
 def check_run(run: object, initial_step: object, shared: object) -> None:
     """Raise UsageError for an id, a first step or a folder that a run cannot have."""
     if shared is not None and not isinstance(shared, (str, os.PathLike)):

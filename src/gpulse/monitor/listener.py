@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from .presence import Teller
     from .run_record import RunRecord
     from .samples import Samples
-    from .traces import StepTraces
 
 _HASTE = 0.1  # seconds between samples while something is measured: the activity counters do not latch faster
 _LINGER = 2.0  # seconds to keep that rate, since measurements are often repeated
@@ -283,29 +282,24 @@ _TRIAL = 5.0  # seconds below which a run is a trial that nobody wants listed
 
 
 class RunKeeper:
-    """Writes the record of a run once it has lasted long enough, if it is to be `kept`, and the traces that are asked for.
+    """Writes the record of a run once it has lasted long enough, if it is to be `kept`, and its stacks when somebody asks for them.
 
     `failure` is the exception that ended it.
     """
 
-    def __init__(
-        self, run: str, ledger: Ledger, sinks: Sequence[Sink], kept: bool, show: Callable[[str], None]
-    ) -> None:
+    def __init__(self, run: str, ledger: Ledger, sinks: Sequence[Sink], kept: bool) -> None:
         self._run = run
-        self._show = show
         self._ledger = ledger
         self._sinks = sinks
         self._kept = kept
         self._part = os.environ.get(PART_OF) == run
         self._record: RunRecord | None = None
-        self._traces: StepTraces | None = None
-        self._traced: list[str] = []
+        self._folder = ""  # where stacks are asked for
         self.failure = ""
-        self.signaled = False  # whether a signal has asked for a trace
 
     def tick(self) -> None:
         """Write how the run is getting on, if it is time; called about once per second, in the listener's thread."""
-        self._poll()
+        self._show_stacks()
         if self._kept and self._ledger.seconds >= _TRIAL:
             self._begun().tick(self._ledger)
 
@@ -314,32 +308,22 @@ class RunKeeper:
         if not self._kept or (summary.seconds < _TRIAL and not self._part):
             return ""
         recording = next((getattr(sink, "path", None) for sink in self._sinks if sink.name == "jsonl"), None)
-        told = {"failure": self.failure, "recording": recording and os.path.abspath(recording), "traces": self._traced}
+        told = {"failure": self.failure, "recording": recording and os.path.abspath(recording)}
         return self._begun().end_in_time(max(0.5, seconds), summary, **told)
 
-    def _poll(self) -> None:
-        from .traces import show_stacks
+    def _show_stacks(self) -> None:
+        from .stack_requests import forget, show_stacks
 
-        if self._traces is None:
+        pid = os.getpid()
+        if not self._folder:
             from .presence import private_folder
-            from .traces import StepTraces
 
             try:
-                folder = private_folder(os.environ)
+                folder = self._folder = private_folder(os.environ)
             except OSError:
                 return
-            self._traces = StepTraces(self._run, self._ledger, self._sinks, folder, self._traced.append)
-            self._ledger.at_stop = (*self._ledger.at_stop, self._traces.close)
-        if self.signaled and self._traces.trace(self._told):
-            self.signaled = False
-        self._traces.poll()
-        show_stacks(os.getpid(), self._traces.folder, self._tree)
-
-    def _told(self, state: str, **more: str) -> None:
-        if state == "done":
-            self._show(f"gpulse: trace: {more['path']}")
-        elif state == "failed":
-            self._show(f"gpulse: no trace: {more['reason']}")
+            self._ledger.at_stop = (*self._ledger.at_stop, lambda: forget(pid, folder))
+        show_stacks(pid, self._folder, self._tree)
 
     def _tree(self) -> dict[str, Any]:
         from ..analysis.own_lines import flame_of

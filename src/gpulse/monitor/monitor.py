@@ -9,7 +9,7 @@ import time
 
 from ..sources.registry import default_source, is_built_in, is_local
 from . import process
-from .arguments import check_run, check_values, checked_keys, listed, signal_of, sinks_of
+from .arguments import check_run, check_values, checked_keys, listed, sinks_of
 from .ledger import Ledger
 from .listener import Listener, RunKeeper, close_all, opened
 from .messages import PART_OF, Request, descriptor_of, new_run
@@ -48,8 +48,7 @@ class Monitor:
     loader it does nothing. Under torchrun, Slurm or MPI only the first process of a machine samples (`ranks="all"`: every process); the
     others only count their steps. `shared` is a folder of all machines of a job, for one report. `gpus` is "visible", "all", or a list
     of indices and UUIDs. `mode="thread"` samples in a thread of the program instead of a separate process. `report=True` prints the
-    summary at the end. `memory_snapshot=True` writes torch's memory snapshot beside the run when memory runs out. `trace_signal="SIGUSR2"`
-    traces the next steps when that signal comes, unless the program has a handler for it. A GPU that is lost,
+    summary at the end. `memory_snapshot=True` writes torch's memory snapshot beside the run when memory runs out. A GPU that is lost,
     throttled, running out of memory or no longer used is reported in one line on stderr and as an alert in the sinks that have alerts,
     unless `alerts=False`. Ten times per second it looks at what the program executes, to tell at which lines of code the GPU waits
     (`summary().code`), unless `stacks=False`. Instead of a sink you can pass a function, a path ("gpu.csv", "gpu.jsonl", or "./runs", a
@@ -73,7 +72,6 @@ class Monitor:
         alerts: bool = True,
         stacks: bool = True,
         memory_snapshot: bool = False,
-        trace_signal: str | int | None = None,
         flops_per_step: float | Literal["count"] | None = None,
         dtype: object = None,
         source: str | None = None,
@@ -97,7 +95,6 @@ class Monitor:
         self._shared = None if shared is None else os.path.abspath(shared)
         self._job: JobFile | None = None
         self._report, self._alerts, self._snapshots = report, alerts, memory_snapshot
-        self._trace_signal = signal_of(trace_signal)
         self._memory: MemorySnapshot | None = None
         self._flops = None if flops_per_step is None and dtype is None else (flops_per_step, dtype)
         self._step_flops()  # raises for a value that cannot be used
@@ -124,17 +121,14 @@ class Monitor:
         self._cell = process.cell_number()
         process.EARLIER_CELLS.replace(running, self._cell, self._print)
         self._pid = os.getpid()
-        self._ledger = Ledger(self._sample_now, self._initial_step)
+        ledger = self._ledger = Ledger(self._sample_now, self._initial_step)
         if (flops := self._step_flops()) is not None:
-            flops.follow(self._ledger, self._say)
+            flops.follow(ledger, self._say)
         running.append(self)
         process.at_fork(_disown_all)
         process.at_end(self.stop)
-        for what, begin in (("sampling", self._begin), ("what was asked for besides", self._begin_rest)):
-            try:
-                begin(self._ledger)
-            except Exception as error:  # noqa: BLE001  # no process or thread is left, or the current folder is gone
-                self._say(f"{what} could not be started ({error}); this program continues without it.")
+        self._attempt("sampling", self._begin, ledger)
+        self._attempt("the memory snapshot", self._begin_snapshot)
         return self
 
     def stop(self) -> Summary | None:
@@ -304,6 +298,12 @@ class Monitor:
 
     # --- internal
 
+    def _attempt(self, what: str, begin: Callable[..., None], *given: object) -> None:
+        try:
+            begin(*given)
+        except Exception as error:  # noqa: BLE001  # no process or thread is left, or the current folder is gone
+            self._say(f"{what} could not be started ({error}); this program continues without it.")
+
     def _begin(self, ledger: Ledger) -> None:
         if not self._every_rank and process.local_rank(os.environ):
             from .job import JobFile
@@ -312,7 +312,7 @@ class Monitor:
             return
         if not self._quiet:  # no notebook is kept, and of a job only the first rank
             kept = self._cell is None and not process.global_rank(os.environ)
-            self._keeper = RunKeeper(self.run, ledger, self._sinks, kept, self._print)
+            self._keeper = RunKeeper(self.run, ledger, self._sinks, kept)
         self._outlets = opened(self._sinks, self._say, self._source)
         self._listener = Listener(  # if it cannot be started, an agent that did start notices the end of its pipe
             ledger,
@@ -325,11 +325,7 @@ class Monitor:
             tick=None if self._keeper is None else self._keeper.tick,
         )
 
-    def _begin_rest(self, ledger: Ledger) -> None:
-        if self._trace_signal is not None:
-            from .traces import TraceSignal
-
-            TraceSignal(self._trace_signal, ledger, self._keeper, self._say)
+    def _begin_snapshot(self) -> None:
         if self._snapshots:
             from .out_of_memory import MemorySnapshot, snapshot_path
 

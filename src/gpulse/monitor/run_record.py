@@ -81,7 +81,7 @@ class RunRecord:
         """Write how it ended and return it; None if runs are not kept."""
         told = {} if summary is None else described(summary, cost)
         if self.part:
-            part = {"recording": more.get("recording"), "traces": more.get("traces"), "seconds": None}
+            part = {"recording": more.get("recording"), "seconds": None}
             return self._write({**told, **part}, summary)
         if not self._begun:
             self.begin()

@@ -87,8 +87,6 @@ def _facts(run: KeptRun, state: str, now: float) -> Iterator[tuple[str, str]]:
     yield "cost", _cost_text(run)
     for key in ("report", "recording"):
         yield key, clean(run.text(key))
-    for trace in run.list("traces"):
-        yield "trace", clean(str(trace))
 
 
 # Title, where it is in the document, and how it is written; both `show` and `compare` go through this list.

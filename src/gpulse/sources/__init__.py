@@ -11,7 +11,7 @@ __all__ = ["Source", "Device", "DeviceSample", "Facts", "Counter", "Machine"]
 
 
 def __getattr__(name: str) -> object:
-    from ..hints import load_public
+    from ..lazy import load_public
 
     return load_public(__name__, name, dict.fromkeys(__all__, "base"))
 

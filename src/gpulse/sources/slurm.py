@@ -35,7 +35,7 @@ _ACCOUNT = re.compile(r"^   Priority=\d+ Nice=-?\d+ Account=(\S+) QOS=", re.M)
 _PARTITION = re.compile(r"^   Partition=(\S+) AllocNode", re.M)
 _STATE = re.compile(r"^   JobState=([A-Z_]+) ", re.M)
 _TIMES = re.compile(r"^   StartTime=(\d+) EndTime=(\d+|Unknown|N/A) ", re.M)
-_NODE = re.compile(r"^     Nodes=(\S+) CPU_IDs=(\S*) Mem=(\d+) GRES=(\S*)$", re.M)
+_NODE = re.compile(r"^     Nodes=(\S+) CPU_IDs=\S* Mem=\d+ GRES=(\S*)$", re.M)
 
 
 class SlurmJob(Value):
@@ -50,8 +50,6 @@ class SlurmJob(Value):
     start: float | None = None
     end: float | None = None
     node: str | None = None
-    cpus: int | None = None
-    memory: int | None = None
     gpus: tuple[int, ...] | None = None
 
     @property
@@ -75,10 +73,8 @@ def parse_job(number: str, text: str, node: str) -> SlurmJob:
     lines = _NODE.findall(text)
     mine = lines if len(lines) == 1 else [line for line in lines if node in _named(line[0])]
     if len(mine) == 1:
-        nodes, cpus, memory, gres = mine[0]
+        nodes, gres = mine[0]
         job.node = nodes if _named(nodes) == [nodes] else node
-        job.cpus = len(_numbers(cpus)) or None
-        job.memory = int(memory) * 1024 * 1024 or None
         gpus = tuple(number for part in _GPUS.findall(gres) for number in _numbers(part))
         job.gpus = gpus if gpus or job.state == "RUNNING" else None  # of a job that has ended, Slurm no longer tells
     return job

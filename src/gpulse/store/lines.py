@@ -13,7 +13,7 @@ from ..errors import GpulseError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
 
 PRIVATE = 0o600  # of all that holds command lines, from the moment it is there
 OPEN = 0o644
@@ -64,20 +64,13 @@ def replaced(path: str, mode: int = PRIVATE, *, always: bool = False) -> Iterato
         raise
 
 
-@contextmanager
-def saved(path: str, mode: int = PRIVATE) -> Iterator[BinaryIO]:
-    """Write a file as `replaced` does; raise GpulseError if it cannot be written."""
+def save(path: str, texts: Iterable[str], mode: int = PRIVATE) -> int:
+    """Write texts one after another, as `replaced` does, and return how many bytes that were; raise GpulseError if they cannot be."""
     try:
         with replaced(path, mode) as file:
-            yield file
+            return sum(file.write(text.encode("utf-8", "backslashreplace")) for text in texts)
     except OSError as error:
         raise GpulseError(f"{path} cannot be written: {error.strerror or error}.", "Name another file.") from None
-
-
-def save(path: str, texts: Iterable[str], mode: int = PRIVATE) -> int:
-    """Write texts one after another, whole or not at all, and return how many bytes that were; raise GpulseError if they cannot be."""
-    with saved(path, mode) as file:
-        return sum(file.write(text.encode("utf-8", "backslashreplace")) for text in texts)
 
 
 def remove(path: str) -> None:
@@ -238,32 +231,3 @@ def is_right(line: bytes) -> bool | None:
     from zlib import crc32
 
     return b"%08x" % crc32(line[:-_LENGTH] + b"}") == line[-10:-2]
-
-
-def write_parquet(columns: Mapping[str, Sequence[Any]], path: str, mode: int = PRIVATE) -> None:
-    """Write columns as a file; a column `time` holds RFC 3339 and becomes timestamps. Raise GpulseError if neither library is installed."""
-    from ..model.codec import parse_time
-
-    moments = [round(parse_time(text) * 1_000_000) for text in columns.get("time", ())]
-    try:
-        arrow = __import__("pyarrow")
-        parquet = __import__("pyarrow.parquet", fromlist=["write_table"])
-    except ImportError:
-        _with_polars(columns, moments, path, mode)
-        return
-    times = {"time": arrow.array(moments, type=arrow.timestamp("us", tz="UTC"))} if "time" in columns else {}
-    with saved(path, mode) as file:
-        parquet.write_table(arrow.table({**columns, **times}), file)
-
-
-def _with_polars(columns: Mapping[str, Sequence[Any]], moments: list[int], path: str, mode: int) -> None:
-    try:
-        polars = __import__("polars")
-    except ImportError:
-        message = "Parquet needs pyarrow or polars, and neither is installed."
-        raise GpulseError(message, "Run `pip install pyarrow`.") from None
-    frame = polars.DataFrame({**columns, **({"time": moments} if "time" in columns else {})}, infer_schema_length=None)
-    if "time" in columns:
-        frame = frame.with_columns(polars.col("time").cast(polars.Datetime("us", "UTC")))
-    with saved(path, mode) as file:
-        frame.write_parquet(file)

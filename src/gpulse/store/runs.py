@@ -26,7 +26,7 @@ EMPTY: dict[str, Any] = {
     "schema": 1, "id": "", "state": "", "start": None, "seconds": None, "command": "", "folder": "", "host": "", "git": None,
     "process": None, "exit_code": None, "signal": None, "failure": None, "gpus": [], "verdict": [], "budget": None,
     "throughput": {}, "peak_memory": None, "cost": None, "step_time": None, "step_blocks": [], "phases": [], "code": [],
-    "code_text": [], "report": None, "recording": None, "traces": [],
+    "code_text": [], "report": None, "recording": None,
 }  # fmt: skip
 _ORIGIN = ("id", "start", "command", "folder", "host", "git", "process")  # who begins a run says this of it
 

@@ -1,4 +1,4 @@
-"""Accounting as a table, CSV, JSON, Parquet or a page."""
+"""Accounting as a table, CSV, JSON or a page."""
 
 from __future__ import annotations
 

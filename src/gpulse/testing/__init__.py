@@ -12,7 +12,7 @@ __all__ = list(_HOMES)  # one table, not two
 
 
 def __getattr__(name: str) -> object:
-    from ..hints import load_public
+    from ..lazy import load_public
 
     return load_public(__name__, name, _HOMES)
 

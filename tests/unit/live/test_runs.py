@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 
 from gpulse.analysis.own_lines import flame_of
 from gpulse.model.stacks import CodeLine, Frame
-from gpulse.monitor import traces
+from gpulse.monitor import stack_requests
 from gpulse.monitor.presence import PresenceFile
 from gpulse.store.runs import keep, keep_flame
 from tests.unit.surfaces.web.asking import app_of, ask, hub_of
@@ -86,10 +86,10 @@ def test_a_running_program_is_asked_and_answers_once() -> None:
         return flame_of(STACKS).to_plain()
 
     for _ in range(3):
-        traces.show_stacks(PID, os.path.dirname(present.path), tree)
+        stack_requests.show_stacks(PID, os.path.dirname(present.path), tree)
     assert made == [1], "only when somebody asks"
     assert ask(app, f"/api/run?pid={PID}").json["flame"]["seconds"] == 71.0
-    traces.forget(PID, os.path.dirname(present.path))
+    stack_requests.forget(PID, os.path.dirname(present.path))
     present.remove()
     assert os.listdir(os.path.dirname(present.path)) == []
     assert ask(app, f"/api/run?pid={PID}").status == 404

@@ -72,12 +72,6 @@ def test_files_for_other_programs(one: str, tmp_path: Path) -> None:
     assert not any(text in page for text in ("\x1b", "<b>x", "<script", "http"))  # nothing to run or to fetch
 
 
-def test_parquet_with_what_the_user_has(one: str, tmp_path: Path) -> None:
-    polars = pytest.importorskip("polars")
-    assert main(["usage", one, "-o", str(tmp_path / "u.parquet")]) == 0
-    assert polars.read_parquet(tmp_path / "u.parquet").to_dicts()[0]["user"] == "ada"
-    assert main(["history", "--file", one, "--format", "parquet", "-o", str(tmp_path / "h.parquet")]) == 0
-    assert polars.read_parquet(tmp_path / "h.parquet")["time"].dtype == polars.Datetime("us", "UTC")
 
 
 @pytest.mark.parametrize(

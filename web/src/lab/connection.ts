@@ -33,7 +33,6 @@ export class Connection {
     this.api = serverApi(this.root, this.transport);
     delete this.api.run; // no panel shows runs
     delete this.api.monitors; // Jupyter's server lists kernels instead, and would log a 404 for each question
-    delete this.api.trace;
   }
 
   /** The stream's address, for `fetch` below. */

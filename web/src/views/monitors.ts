@@ -1,4 +1,4 @@
-// Programs with a running Monitor, of the server's own user: phase, step and waits, and a button that asks for a profiler trace.
+// Programs with a running Monitor, of the server's own user: phase, step and waits.
 
 import type { Monitor } from "../api.ts";
 import { h, setShown } from "../elements.ts";
@@ -6,11 +6,6 @@ import type { Page } from "../page.ts";
 import { quantityText } from "../numbers.ts";
 
 const EVERY = 3000; // ms between two questions
-const STATES: Record<string, string> = {
-  waiting: "waiting for the next step …",
-  tracing: "tracing …",
-  writing: "writing the trace …",
-};
 
 /** A list of programs that keeps itself up to date until it is stopped; hidden while there is none. */
 export class Monitors {
@@ -43,20 +38,7 @@ export class Monitors {
     const parts = [`Process ${one.pid}`, one.phase, one.step === null ? "" : `step ${one.step.toLocaleString("en")}`];
     if (one.steps_per_second) parts.push(`${one.steps_per_second.toPrecision(3)} steps/s`);
     if (one.data_wait) parts.push(`waiting for data ${quantityText("%", one.data_wait)}`);
-    const busy = one.trace !== null && one.trace.state in STATES;
-    const button = h("button", { type: "button", disabled: busy, onclick: () => void this.trace(one.pid) }, "Trace 20 steps");
-    const told = one.trace === null ? "" : (STATES[one.trace.state] ?? `${one.trace.state === "done" ? "Trace: " : "No trace: "}${one.trace.text}`);
     const link = h("a", { class: "more", href: this.page.link({ view: "runs", run: `pid-${one.pid}` }) }, "Lines of code and flame graph");
-    return h("div", { class: "row" }, h("span", {}, parts.filter(Boolean).join(" · ")), link, button, h("span", { class: "faint", role: "status" }, told));
-  }
-
-  private async trace(pid: number): Promise<void> {
-    try {
-      await this.page.api.trace?.(pid);
-    } catch (error) {
-      this.element.append(h("div", { class: "warn", role: "status" }, error instanceof Error ? error.message : String(error)));
-      return;
-    }
-    await this.ask();
+    return h("div", { class: "row" }, h("span", {}, parts.filter(Boolean).join(" · ")), link);
   }
 }

@@ -8,7 +8,7 @@ import sys
 from ...errors import UsageError
 from ...model.catalog import OWNERS
 from ..options import COLOR, DEMO_PAST, GPU, HELP, THEME, Arguments, Option, Verb, some_words, whole
-from ..output import COST, export_samples, tariff_of, write_columns, write_lines
+from ..output import COST, export_samples, tariff_of, write_lines
 from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...present.theme import Theme
     from ...surfaces.history.tables import HistoryAnswer
 
-FORMATS = ("table", "plot", "csv", "json", "parquet")
+FORMATS = ("table", "plot", "csv", "json")
 _BY = (*OWNERS, "project", "name", "gpu")
 _POINTS = 600
 
@@ -30,7 +30,7 @@ def run(arguments: Arguments) -> int:
     from ...model.when import stretch
     from ...store.history import HistoryReader
     from ...surfaces.history import tables as questions
-    from ...surfaces.history.exports import columns_for, is_recording, parquet_columns
+    from ...surfaces.history.exports import columns_for, is_recording
 
     if arguments.verify or arguments.repair:
         return _verify(arguments)
@@ -48,8 +48,6 @@ def run(arguments: Arguments) -> int:
     if not arguments.file:
         _say_which(reader.path)
     table = next((name for name in ("processes", "events", "usage") if getattr(arguments, name)), "")
-    if arguments.format == "parquet":
-        return write_columns(lambda: parquet_columns(answer, table, tariff), arguments.output, "history")
     write_lines(_lines(answer, arguments.format, table, tariff, theme, width), arguments.output)
     return 0
 
@@ -73,9 +71,9 @@ def _export(arguments: Arguments) -> int:
     from ...model.when import stretch
     from ...surfaces.history.exports import samples_of
 
-    if arguments.format not in ("csv", "parquet"):
+    if arguments.format != "csv":
         raise UsageError(
-            f"history: {arguments.file} is a recording, which can be exported with --format csv or parquet;",
+            f"history: {arguments.file} is a recording, which can be exported with --format csv;",
             f"for a summary, try gpulse report {arguments.file}.",
         )
     start = end = None
@@ -85,7 +83,7 @@ def _export(arguments: Arguments) -> int:
     def samples(damaged: list[int]) -> Iterator[Snapshot]:
         return samples_of(arguments.file, start, end, arguments.gpu or (), os.environ, damaged)
 
-    return export_samples(arguments.file, samples, arguments.format, arguments.output, arguments.metrics or ())
+    return export_samples(arguments.file, samples, arguments.output, arguments.metrics or ())
 
 
 def _say_which(path: str) -> None:
@@ -131,7 +129,7 @@ VERB = Verb(
         Option("--metrics", "-m", value="LIST", parse=some_words, many=True, complete="metrics",
                help="Metrics to show, separated by commas"),
         Option("--format", value="FORM", default="table", complete=FORMATS,
-               help="Output format: table, plot (in the terminal), csv, json or parquet, which needs pyarrow or polars (default: table)"),
+               help="Output format: table, plot (in the terminal), csv or json (default: table)"),
         Option("--usage", value="OWNER", optional="user", complete=_BY,
                help="Show only usage, by user, job, container, pod, project, name or gpu (default: user)"),
         Option("--processes", help="Show only processes: who, when, command, job, peak memory and how each ended"),
@@ -142,7 +140,7 @@ VERB = Verb(
         Option("--repair", help="Check the file and delete what is damaged; everything else is kept"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         Option("--file", value="FILE", complete="files",
-               help="History file, or a recording to export as csv or parquet (default: this machine's history)"),
+               help="History file, or a recording to export as csv (default: this machine's history)"),
         *COST,
         *(GPU, COLOR, THEME, DEMO_PAST, HELP),
     ),

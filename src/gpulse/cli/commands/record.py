@@ -60,10 +60,10 @@ def _check(arguments: Arguments) -> None:
         return
     if arguments.output is None:
         raise UsageError("record: no output file given;", "try gpulse record -o run.ndjson.gz.")
-    if (ending := arguments.output.rpartition(".")[2].lower()) in ("csv", "parquet"):
+    if arguments.output.lower().endswith(".csv"):
         raise UsageError(
-            f"record: samples are written as JSON lines, not as {ending};",
-            f"record to run.ndjson.gz, then `gpulse history --file run.ndjson.gz --format {ending} -o run.{ending}`.",
+            "record: samples are written as JSON lines, not as CSV;",
+            "record to run.ndjson.gz, then `gpulse history --file run.ndjson.gz --format csv -o run.csv`.",
         )
     if arguments.append and arguments.force:
         raise UsageError("record: --append and --force cannot be combined;", "choose one.")

@@ -7,8 +7,8 @@ import sys
 
 from ...errors import UsageError
 from ...units import parse_duration
-from ..options import COLOR, DEMO_PAST, GPU, HELP, HISTORY, THEME, Arguments, Option, Verb, some_words
-from ..output import COST, TABLES, StatusLine, export_samples, say_damaged, tariff_of
+from ..options import COLOR, DEMO_PAST, GPU, HELP, HISTORY, THEME, Arguments, Option, Verb
+from ..output import COST, StatusLine, export_samples, say_damaged, tariff_of
 from ..session import terminal_of, with_past
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ...surfaces.report.recorded_samples import RecordedSample
     from ...surfaces.report.run import JobSpan, Run
 
-PERFETTO = "perfetto"
+TABLE = "csv"
 _WONDER = 0.7  # seconds after which progress is shown
 
 
@@ -33,14 +33,10 @@ def run(arguments: Arguments) -> int:
     form = arguments.format or _form_for(arguments.output if to_file else None)
     _check(arguments)
     kept = _kept(arguments)
-    if arguments.compare and form in (*TABLES, PERFETTO):
+    if arguments.compare and form == TABLE:
         raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
-    if form in TABLES:
-        return _export(arguments, form, arguments.output if to_file else None)
-    if form == PERFETTO:
-        return _trace(arguments, kept[0], arguments.output if to_file else None)
-    if arguments.trace:
-        raise UsageError("report: --trace needs --format perfetto;", "add it, or leave --trace out.")
+    if form == TABLE:
+        return _export(arguments, arguments.output if to_file else None)
     tariff = tariff_of(arguments)
     runs = [_read(arguments, path) for path in arguments.files or [None]]
     for each, known in zip(runs, kept, strict=True):
@@ -99,35 +95,17 @@ def _form_for(output: str | None) -> str:
 
     if output is None:
         return "text" if sys.stdout.isatty() else "markdown"
-    return next((table for table in TABLES if output.lower().endswith(f".{table}")), None) or form_of(output)
+    return form_of(output, TABLE)
 
 
-def _export(arguments: Arguments, form: str, output: str | None) -> int:
+def _export(arguments: Arguments, output: str | None) -> int:
     """Write the samples themselves, one row per sample and GPU."""
     path = arguments.files[0] if arguments.files else None
 
     def samples(damaged: list[int]) -> Iterator[Snapshot]:
         return (moment.snapshot for moment in _recorded_samples(arguments, path, damaged))
 
-    return export_samples(path or "the history", samples, form, output, private=not arguments.share)
-
-
-def _trace(arguments: Arguments, kept: KeptRun | None, output: str | None) -> int:
-    """Write samples and profiler traces as one trace; of a run that is named, its traces that are still there."""
-    from ...store.lines import OPEN, PRIVATE, save
-    from ...surfaces.report.perfetto import perfetto
-
-    path = arguments.files[0] if arguments.files else None
-    traces = arguments.trace or [one for one in (kept.list("traces") if kept else ()) if os.path.exists(str(one))]
-    damaged: list[int] = []
-    texts = perfetto(_recorded_samples(arguments, path, damaged), traces)
-    if output is None:
-        sys.stdout.writelines(texts)
-    else:
-        size = save(output, texts, OPEN if arguments.share else PRIVATE)
-        sys.stderr.write(f"gpulse: wrote {output} ({size / 1000:,.0f} kB); open it at https://ui.perfetto.dev.\n")
-    say_damaged(path or "the history", damaged)
-    return 0
+    return export_samples(path or "the history", samples, output, private=not arguments.share)
 
 
 def _check(arguments: Arguments) -> None:
@@ -225,8 +203,8 @@ def _form(word: str) -> str:
     from ...surfaces.report.writing import FORMS
 
     form = "markdown" if word == "md" else word
-    if form not in (*FORMS, *TABLES, PERFETTO):
-        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join((*FORMS, *TABLES, PERFETTO))}.")
+    if form not in (*FORMS, TABLE):
+        raise UsageError(f"unknown format {word!r};", f"choose one of {', '.join((*FORMS, TABLE))}.")
     return form
 
 
@@ -237,17 +215,13 @@ VERB = Verb(
                help="Recording to summarize (.ndjson or .ndjson.gz, or - for standard input), or a run that was recorded, named as in "
                     "`gpulse runs`; two with --compare, where one alone is compared with the last run of the same command before it"),
         Option("--output", "-o", value="FILE", complete="files",
-               help="File to write: .html, .md, .json, .csv or .parquet (default: standard output)"),
+               help="File to write: .html, .md, .json or .csv (default: standard output)"),
         Option("--format", value="FORM", parse=_form, open=True,
-               complete=("text", "html", "markdown", "json", "folded", "speedscope", "jobstats", *TABLES, PERFETTO),
-               help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, folded or speedscope for the "
-                    "stacks at which the GPU waited (for flamegraph.pl or speedscope.app), jobstats for the AdminComment of a Slurm "
-                    "job, csv or parquet for the samples themselves, or perfetto for a trace of them (default: from the name of the "
-                    "output file; on standard output, text on a terminal and markdown otherwise)"),
+               complete=("text", "html", "markdown", "json", "folded", TABLE),
+               help="Output format: text (tables and bars for a terminal), html, markdown (or md), json, folded for the stacks at "
+                    "which the GPU waited (any flame graph tool reads them), or csv for the samples themselves (default: from the "
+                    "name of the output file; on standard output, text on a terminal and markdown otherwise)"),
         Option("--compare", help="Compare two recordings and mark the significant differences"),
-        Option("--trace", value="FILES", parse=some_words, many=True, complete="files",
-               help="Traces of torch's profiler to write into the same file, with --format perfetto, separated by commas "
-                    "(default: those of the run)"),
         Option("--since", value="TIME", help="Report on the last TIME of this machine's history, for example 2h"),
         Option("--job", value="ID", parse=_job_number,
                help="Report on a Slurm job from this machine's history: its time and its GPUs, as long as Slurm knows it or its "
@@ -271,7 +245,6 @@ VERB = Verb(
         ("gpulse report --since 2h -o report.html", "report on the last two hours"),
         ("gpulse report --from 'yesterday 22:00' --to 06:00", "report on last night"),
         ("gpulse report --job 12345", "report on a Slurm job"),
-        ("gpulse report run.jsonl --format perfetto -o run.json", "write counters, phases and marks for ui.perfetto.dev"),
         ("gpulse report run.ndjson.gz --format csv -o run.csv", "export one row per sample and GPU"),
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import os
 
 from ...errors import UsageError
 from ..options import DEMO_PAST, HELP, Arguments, Option, Verb, some_words
-from ..output import COST, tariff_of, write_columns, write_lines
+from ..output import COST, tariff_of, write_lines
 from ..session import with_past
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...analysis.accounting import Accounting
     from ...model.serving import Tariff
 
-FORMATS = ("table", "csv", "json", "parquet", "html")
+FORMATS = ("table", "csv", "json", "html")
 _KINDS = ("user", "group", "project", "job", "container", "pod", "name", "host", "gpu", "hour", "day", "week", "month")
 _WEEK = 7 * 86_400.0
 
@@ -72,7 +72,7 @@ def _period(arguments: Arguments) -> tuple[float, float]:
 
 def _form_for(output: str | None) -> str:
     ending = os.path.splitext(output or "")[1].lstrip(".").lower()
-    return {"htm": "html", "html": "html", "csv": "csv", "json": "json", "parquet": "parquet"}.get(ending, "table")
+    return {"htm": "html", "html": "html", "csv": "csv", "json": "json"}.get(ending, "table")
 
 
 def _groups() -> Sequence[str]:
@@ -88,10 +88,6 @@ def _write(form: str, output: str | None, parts: list[Accounting], tariff: Tarif
     from ...surfaces import usage
 
     found = parts[0]
-    if form == "parquet":
-        rows = usage.plain_rows(found, tariff)
-        columns = {name: [row[name] for row in rows] for name in rows[0]} if rows else {"gpu_hours": []}
-        return write_columns(lambda: columns, output, "usage")
     if form == "csv":
         from ...store.lines import csv_rows
 
@@ -129,7 +125,7 @@ VERB = Verb(
         Option("--from", name="start", value="WHEN", help="Start time: 2026-11-01, yesterday, 03:00, '2h ago'"),
         Option("--to", name="end", value="WHEN", help="End time, in the same forms (default: now)"),
         Option("--format", value="FORM", complete=FORMATS,
-               help="Output format: table, csv, json, parquet (needs pyarrow or polars) or html, a page to hand on "
+               help="Output format: table, csv, json or html, a page to hand on "
                     "(default: from the name of the output file, else table)"),
         Option("--output", "-o", value="FILE", complete="files", help="Write to FILE instead of standard output"),
         *(*COST, DEMO_PAST, HELP),

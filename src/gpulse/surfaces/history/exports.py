@@ -1,4 +1,4 @@
-"""The history, or a recording, as data (CSV, JSON, Parquet) and as plots in the terminal."""
+"""The history, or a recording, as data (CSV, JSON) and as plots in the terminal."""
 
 from __future__ import annotations
 
@@ -120,12 +120,6 @@ def _event_rows(answer: HistoryAnswer) -> list[dict[str, Any]]:
     ]
 
 
-def parquet_columns(answer: HistoryAnswer, what: str = "", tariff: Tariff | None = None) -> dict[str, list[Any]]:
-    """Return rows as columns: those of `table_rows`, or of the CSV of values."""
-    rows = table_rows(answer, what, tariff) if what else [*_rows(answer)]
-    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {"time": [], "gpu": [], "uuid": []}
-
-
 def _rows(answer: HistoryAnswer) -> Iterator[dict[str, Any]]:
     times = answer.times
     for gpu in answer.gpus:
@@ -195,11 +189,6 @@ class RecordedTable:
             for gpu in snapshot.gpus:
                 head = [time_text(snapshot.time), gpu.index, gpu.uuid, gpu.state]
                 yield head + [_cell(gpu.get(key), integer) for key, integer in zip(self.keys, whole, strict=True)]
-
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the rows as columns."""
-        rows = [*self.rows()]
-        return {name: [row[at] for row in rows] for at, name in enumerate((*_HEAD, *self.keys))}
 
     def _occurring(self) -> list[str]:
         found = {key for snapshot in self._samples() for gpu in snapshot.gpus for key, _ in gpu.items()}

@@ -12,7 +12,7 @@ from ...present.html import LINE_COLORS
 from ...present.text import Untrusted, clean
 from ...present.verdicts import budget_row, budget_text, part_text
 from .document import Charts, Figure, Flame, Lines, Loud, TableBlock, Tiles, TimeBars, mark_text, plain
-from .perfetto import flame_svg
+from .flame import flame_svg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

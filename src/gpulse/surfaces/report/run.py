@@ -277,7 +277,6 @@ class Uses:
 
 
 _NUMBER = re.compile(r"^(?:slurm:)?(\d{1,12}(?:_\d{1,9})?)$")
-_SHORT = 60  # seconds below which jobstats has no figures: two of its samples
 _TEXTS = ("id", "name", "user", "account", "partition", "state", "node")
 
 
@@ -345,30 +344,3 @@ def _uses(job: SlurmJob, history: str | None) -> list[ProcessUse]:
         first, last = reader.span() or (0.0, 0.0)
         begin = first if job.start is None else max(first, job.start - 60)
         return [use for use in reader.processes(begin, last + 1) if use.text.get("job") == job.key]
-
-
-def jobstats(run: Run) -> str:
-    """Return a run as the jobstats tools keep it in a job's AdminComment: JS1: and the base64 of the gzip of a JSON text.
-
-    CPU time and host memory of a job are known to its cgroup only, which is gone when a report is written: they are left out.
-    """
-    import base64
-    import gzip
-    import json
-
-    span = run.job
-    seconds = round(run.end - run.start if span is None else span.end - span.start)
-    if seconds < _SHORT:
-        return "JS1:Short"
-    node: dict[str, Any] = {"gpu_total_memory": {}, "gpu_used_memory": {}, "gpu_utilization": {}}
-    for label, gpu in zip(run.labels, run.summary.gpus, strict=True):
-        used, busy = gpu.stats.get("memory_used"), gpu.stats.get("utilization")
-        node["gpu_total_memory"] |= {} if gpu.memory_total is None else {label: round(gpu.memory_total)}
-        node["gpu_used_memory"] |= {} if used is None else {label: round(used.max)}
-        node["gpu_utilization"] |= {} if busy is None else {label: round(busy.mean, 1)}
-    known = {} if span is None else {"cpus": span.job.cpus, "total_memory": span.job.memory}
-    node |= {key: value for key, value in known.items() if value}
-    name = (span.job.node if span else None) or (run.last.host.name or "").partition(".")[0]
-    told = {"nodes": {name: node}, "total_time": seconds, "gpus": len(run.summary.gpus)}
-    text = json.dumps(told, separators=(",", ":")).encode("ascii")
-    return "JS1:" + base64.b64encode(gzip.compress(text, mtime=0)).decode("ascii")

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from .document import Document
     from .run import Run
 
-FORMS = ("html", "markdown", "json", "text", "folded", "speedscope", "jobstats")
+FORMS = ("html", "markdown", "json", "text", "folded")
 _SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
 
 
-def form_of(path: str) -> str:
-    """Return the form that the name of a file asks for; raise UsageError when it asks for none."""
+def form_of(path: str, *tables: str) -> str:
+    """Return the form that the name of a file asks for, which may be one of `tables`; raise UsageError when it asks for none."""
     suffix = os.path.splitext(path)[1].lower()
-    if suffix not in _SUFFIXES:
-        raise UsageError(f"{path!r} has no known extension;", "use .html, .md or .json.")
-    return _SUFFIXES[suffix]
+    forms = _SUFFIXES | {f".{table}": table for table in tables}
+    if suffix not in forms:
+        *some, last = (".html", ".md", ".json", *(f".{table}" for table in tables))
+        raise UsageError(f"{path!r} has no known extension;", f"use {', '.join(some)} or {last}.")
+    return forms[suffix]
 
 
 def report_document(runs: Sequence[Run], title: str = "") -> Document:
@@ -42,10 +44,8 @@ def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
     """Return one run, or two side by side, in one of FORMS; `text` is without colors, 120 cells wide."""
     if form == "json":
         return _json(runs)
-    if form in ("folded", "speedscope"):
-        return _stacks(form, runs)
-    if form == "jobstats":
-        return _jobstats(runs)
+    if form == "folded":
+        return _folded(runs)
     document = report_document(runs, title)
     if form == "text":
         from ...present.theme import Theme
@@ -61,26 +61,18 @@ def report_text(form: str, runs: Sequence[Run], title: str = "") -> str:
     return to_markdown(document)
 
 
-def _stacks(form: str, runs: Sequence[Run]) -> str:
-    from .perfetto import folded, speedscope
+def _folded(runs: Sequence[Run]) -> str:
+    from .flame import folded
 
     if len(runs) > 1:
-        raise UsageError(f"report: two recordings cannot be compared as {form};", "use html, markdown or json.")
+        raise UsageError("report: two recordings cannot be compared as folded;", "use html, markdown or json.")
     stacks = runs[0].summary.stacks
     if not stacks:
         raise GpulseError(
             f"{runs[0].name} has no stacks.",
             "Record them from the program, with Monitor(JsonlSink(path)), or with gpulse run.",
         )
-    return folded(stacks) if form == "folded" else speedscope(stacks, runs[0].name)
-
-
-def _jobstats(runs: Sequence[Run]) -> str:
-    from .run import jobstats
-
-    if len(runs) > 1:
-        raise UsageError("report: two recordings cannot be compared as jobstats;", "use html, markdown or json.")
-    return jobstats(runs[0]) + "\n"
+    return folded(stacks)
 
 
 def write_report(recording: str, path: str, title: str = "", tariff: Tariff | None = None) -> None:

@@ -179,7 +179,6 @@ ACTIONS = (
     Action((">", "."), "sort by the next column; in settings: move column", _sort_step(1)),
     Action(("r", "I"), "reverse the order", _reverse),
     Action(("f9", "K"), "send a signal to the selected or tagged processes", _signal, "kill"),
-    Action(("T",), "trace 20 steps of the selected program (Monitor)", _move("trace")),
     Action(("space",), "tag a process", _tag),
     Action(("enter",), "all about the selected process, GPU or host", _open),
     Action(("tab",), "arrow keys and Enter act on: processes, GPUs, host", _next_focus),

@@ -190,7 +190,6 @@ class App:
         if state.dialog != "details":
             self._about = (0, {})
         self._look_at_stack()
-        state.message = self._input.traces.news() or state.message
         before = None if self._input.redraw else self._drawn
         self._input.redraw, self._drawn = False, paint(state, self._facts)
         if text := difference(before, self._drawn, state.theme):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...model.process_filter import ProcessFilter
 from ...screen.tty import KeyEvent
 from .actions import action_for, hints
-from .feeds import TraceKey
 from .layout import Area, arrange, plan
 from .panels import processes as process_panel
 from .panels import rows as single_rows
@@ -36,7 +35,6 @@ class Input:
 
     def __init__(self, state: State, machine: Machine, save: Callable[[ScreenSettings], str] | None = None) -> None:
         self.over = self.redraw = False
-        self.traces = TraceKey()
         self._state = state
         self._machine = machine
         self._save = save
@@ -84,8 +82,6 @@ class Input:
         if effect == "quit":
             self.over = not state.dialog
             state.dialog = ""
-        elif effect == "trace":
-            state.message = self.traces.ask(state.selected, self._machine)
         elif effect == "redraw":
             self.redraw = True
         elif effect == "save" and self._save is not None:

@@ -162,8 +162,7 @@ _SHAPES: dict[str, Any] = {
     "Flame": _shape("name own:flag seconds:number ~inner:[Flame]"),
     "Events": _shape("", events=_list(_shape("time:Time uuid uuids:[text] kind level text"))),
     "Catalog": _shape("", **dict.fromkeys(("gpu", "host", "process"), _list(_shape("key title unit")))),
-    "Monitors": _shape("", monitors=_list(_shape("pid:integer run phase step:integer? steps_per_second:number? data_wait:number?",
-                                                 trace={"anyOf": [{"type": "null"}, _shape("state text")]}))),
+    "Monitors": _shape("", monitors=_list(_shape("pid:integer run phase step:integer? steps_per_second:number? data_wait:number?"))),
     "OpenAPI": {"type": "object"},
 }  # fmt: skip
 _FLEET_PROBLEMS = _list(
@@ -196,15 +195,13 @@ _FLEET_SHAPES: dict[str, Any] = {
         counted_since=_told("Time?", "Machines that are not in Prometheus are counted from then on, since this server started."),
         rows=_list(_shape("name gpu_hours:number held_hours:number? idle_share:number? energy:number? cost:number? idle_cost:number?"))),
 }  # fmt: skip
-_TRACE = _shape("pid:integer", steps={"type": "integer", "minimum": 1, "maximum": 1000})
 _DECISION = _posted(
     "Silence alerts for a while, end a silence, or acknowledge active alerts; needs a token.",
     _shape("~for ~rule ~gpus:[text] ~user ~reason ~id ~ids:[text]", action={"enum": ["silence", "unsilence", "acknowledge"]}),
     _typed("object"))  # fmt: skip
 _OTHERS = {
     "/api/monitors": {"get": _asked(
-        "Programs of the server's user that have a running Monitor: phase, step, waits, and the state of a trace.", "Monitors", _ALWAYS)},
-    "/api/trace": _posted("Ask a Monitor for a profiler trace of its next steps; needs a token.", _TRACE, _TRACE),
+        "Programs of the server's user that have a running Monitor: phase, step and waits.", "Monitors", _ALWAYS)},
     "/api/stream": {"get": _asked("Samples as server-sent events: sample, processes, event, alert, alerts, problems, verdicts, runs, hole.",
                                   "text", (*_ALWAYS, 503), "text/event-stream")},
     "/metrics": {"get": _asked("Metrics for Prometheus; no token required if only this machine can connect.", "text", (*_ALWAYS, 503),

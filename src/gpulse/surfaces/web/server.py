@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 import anyio.to_thread
 from anyio import CapacityLimiter
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route, Router
 
-from ...errors import GpulseError
 from ...live.api import LARGEST_DECISION, ApiRequest, decide
 from ...live.origin import READS
 from ...live.parameters import Refusal, read
 from ...live.wire import compact
 from ...monitor.presence import folder_of, presences
-from ...monitor.traces import MOST_STEPS, STEPS, ask
 from ...present.exposition import exposition
 from .answers import MOST, Streams, packed, page, problem, read_assets
 from .gate import Gate, ServerSettings
@@ -34,13 +30,11 @@ if TYPE_CHECKING:
     from ...live.hub import Hub
     from ...live.past import Past
     from ...live.wire import StreamLog
-    from ...monitor.traces import TraceRequest
 
     # The text for Prometheus and its content type, for an Accept header; called in a worker thread.
     Metrics = Callable[[str], tuple[bytes, str]]
 
 
-LARGEST = 1024  # bytes of a request for a trace
 _AT_ONCE = 8  # questions answered side by side, each in a thread
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -49,7 +43,7 @@ def make_app(
     hub: Hub, settings: ServerSettings, *, past: Past | None = None, metrics: Metrics | None = None, streams: int = MOST
 ) -> Gate:
     """Return the ASGI app of one machine, with at most `streams` live streams."""
-    threads, asked, desk = _Threads(), ApiRequest(hub, past), TraceDesk(hub)
+    threads, asked = _Threads(), ApiRequest(hub, past)
 
     def plain_metrics(accept: str) -> tuple[bytes, str]:
         assert hub.latest is not None
@@ -62,11 +56,7 @@ def make_app(
         return await threads.run(lambda: packed(request.scope, *(metrics or plain_metrics)(accept)))
 
     async def monitors(request: Request) -> Response:
-        return await threads.run(lambda: packed(request.scope, compact(desk.monitors())))
-
-    async def trace(request: Request) -> Response:
-        body = await _body(request, LARGEST)
-        return await threads.run(lambda: packed(request.scope, compact(desk.ask(body))))
+        return await threads.run(lambda: packed(request.scope, compact(_monitors(hub))))
 
     async def decision(request: Request) -> Response:
         body = await _body(request, LARGEST_DECISION)
@@ -76,7 +66,6 @@ def make_app(
     more = [
         Route("/metrics", scraped),
         Route("/api/monitors", monitors),
-        Route("/api/trace", trace, methods=["POST"]),
         Route("/api/alerts", decision, methods=["POST"]),
     ]
     return _app(hub, settings, (QUESTIONS, asked), threads, more, streams=streams)
@@ -170,40 +159,9 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     await problem(404, "not found; see api/openapi.json.")(scope, receive, send)
 
 
-class TraceDesk:
-    """Asks Monitors for traces and remembers the last request to each; called in worker threads."""
-
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._asked: dict[int, TraceRequest] = {}
-
-    def monitors(self) -> dict[str, Any]:
-        """Return the running Monitors, each with the state of its last trace: null, or `state` and `text`; none of a simulated machine."""
-        there = presences() if self._hub.real else {}
-        own = {pid: one.to_plain() for pid, one in there.items() if folder_of(pid) is not None}
-        self._asked = {pid: request for pid, request in self._asked.items() if pid in own}
-        hidden: dict[str, Any] = {} if self._hub.tells_programs else {"code": []}
-        return {"monitors": [one | hidden | {"trace": self._state(pid)} for pid, one in sorted(own.items())]}
-
-    def ask(self, body: bytes) -> dict[str, Any]:
-        """Ask for a trace, as the body says: {"pid": 4242, "steps": 20}; refuse what is not such a request."""
-        try:
-            asked = json.loads(body)
-            pid, steps = asked["pid"], asked.get("steps", STEPS)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise Refusal(422, 'send JSON: {"pid": 4242, "steps": 20}.') from None
-        if not all(isinstance(one, int) and not isinstance(one, bool) for one in (pid, steps)):
-            raise Refusal(422, "pid and steps must be integers.")
-        if not 1 <= steps <= MOST_STEPS:
-            raise Refusal(422, f"steps must be from 1 to {MOST_STEPS}.")
-        if not self._hub.real:
-            raise Refusal(404, "this server shows a machine that is not this computer.")
-        try:
-            self._asked[pid] = ask(pid, steps)
-        except (GpulseError, OSError) as error:
-            raise Refusal(404, str(error)) from None
-        return {"pid": pid, "steps": steps}
-
-    def _state(self, pid: int) -> dict[str, str] | None:
-        request = self._asked.get(pid)
-        return None if request is None else dict(zip(("state", "text"), request.answer(), strict=True))
+def _monitors(hub: Hub) -> dict[str, Any]:
+    """Return the running Monitors of the server's user, without lines of code where programs are hidden; none of a simulated machine."""
+    there = presences() if hub.real else {}
+    own = {pid: one.to_plain() for pid, one in there.items() if folder_of(pid) is not None}
+    hidden: dict[str, Any] = {} if hub.tells_programs else {"code": []}
+    return {"monitors": [one | hidden for _, one in sorted(own.items())]}

@@ -1,4 +1,4 @@
-"""`gpulse report --format csv|parquet`: the samples of a recording or of the history, one row per sample and GPU."""
+"""`gpulse report --format csv`: the samples of a recording or of the history, one row per sample and GPU."""
 
 from __future__ import annotations
 
@@ -66,21 +66,11 @@ def test_the_history_becomes_csv_with_integers_as_integers(
     assert {row["clock_sm"] for row in found} == {"1980"}
 
 
-def test_parquet_has_the_types(recording: Path, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    out = tmp_path / "run.parquet"
-    assert main(["report", str(recording), "-o", str(out)]) == 0
-    schema = parquet.read_table(out).schema
-    assert str(schema.field("memory_used").type) == "int64"
-    assert str(schema.field("utilization").type) == "double"
-    assert str(schema.field("time").type) == "timestamp[us, tz=UTC]"
-
-
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--format", "parquet"], 2, "Parquet cannot be written to a terminal"),
-        (["--format", "xlsx"], 2, "csv, parquet"),
+        (["--format", "xlsx"], 2, "choose one of html, markdown, json, text, folded, csv."),
+        (["-o", "run.parquet"], 2, "has no known extension; use .html, .md, .json or .csv."),
         (["other", "--compare", "--format", "csv"], 2, "cannot be compared as csv"),
     ],
 )

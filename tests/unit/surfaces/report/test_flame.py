@@ -1,12 +1,11 @@
-"""Stacks of a report: the flame graph, and what other viewers read."""
+"""Stacks of a report: the flame graph, and the text that other tools read."""
 
 from __future__ import annotations
 
-import json
 import xml.etree.ElementTree as ElementTree
 
 from gpulse.model.stacks import Frame
-from gpulse.surfaces.report.perfetto import flame_svg, folded, speedscope
+from gpulse.surfaces.report.flame import flame_svg, folded
 from gpulse.surfaces.report.recorded_samples import shortened
 
 MAIN = Frame("/home/ada/secret/train.py", 3, "<module>")
@@ -20,16 +19,6 @@ def test_folded_stacks_are_milliseconds_waited() -> None:
         "train.py:3 <module>;train.py:9 train 2000\n"
         "train.py:3 <module>;train.py:9 train;torch/serialization.py:900 save 6000\n"
     )
-
-
-def test_a_speedscope_profile_adds_up() -> None:
-    plain = json.loads(speedscope(STACKS, "run"))
-    waited, computed = plain["profiles"]
-    assert (waited["endValue"], sum(waited["weights"])) == (8.0, 8.0)
-    assert (computed["endValue"], len(computed["samples"])) == (9.0, 2)
-    assert [plain["shared"]["frames"][at]["name"] for at in waited["samples"][1]][
-        -1
-    ] == "torch/serialization.py:900 save"
 
 
 def test_a_flame_graph_begins_where_stacks_part_and_is_as_wide_as_the_time_lost() -> None:

@@ -1,12 +1,8 @@
-"""The report of a Slurm job: when and where it ran, and its figures as jobstats reads them."""
+"""The report of a Slurm job: when and where it ran."""
 
 from __future__ import annotations
 
-import base64
-import gzip
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,9 +10,9 @@ from gpulse.errors import GpulseError, UsageError
 from gpulse.sources.slurm import SlurmJob
 from gpulse.surfaces.report import run as module
 from gpulse.surfaces.report.comparison import run_to_plain
-from gpulse.surfaces.report.run import JobSpan, job_number, job_span, jobstats
+from gpulse.surfaces.report.run import JobSpan, job_number, job_span
 from tests.unit.store.history.ticks import write
-from tests.unit.surfaces.report.runs import GIB, START, gpu, process, run_of, sample
+from tests.unit.surfaces.report.runs import START, gpu, process, run_of, sample
 
 
 @pytest.fixture
@@ -64,32 +60,7 @@ def test_numbers() -> None:
     assert [job_number(text) for text in ("12", "slurm:12", "12_3")] == ["12", "12", "12_3"]
 
 
-def decoded(text: str) -> Any:
-    assert text.startswith("JS1:")
-    return json.loads(gzip.decompress(base64.b64decode(text[4:])))
-
-
-def test_jobstats_reads_the_figures() -> None:
-    run = run_of(sample(at, gpu(0), gpu(3, utilization=10.0, memory_used=at * GIB / 10)) for at in range(121))
-    job = SlurmJob("7")
-    job.node, job.cpus, job.memory = "gpu1", 12, 128 * GIB
-    run.job = JobSpan(job, START, START + 120, ("0", "3"))
-    assert decoded(jobstats(run)) == {
-        "nodes": {
-            "gpu1": {
-                "gpu_total_memory": {"0": 140 * GIB, "3": 140 * GIB},
-                "gpu_used_memory": {"0": 70 * GIB, "3": 12 * GIB},
-                "gpu_utilization": {"0": 90.0, "3": 10.0},
-                "cpus": 12,
-                "total_memory": 128 * GIB,
-            }
-        },
-        "total_time": 120,
-        "gpus": 2,
-    }
+def test_plain_data_has_the_job() -> None:
+    run = run_of(sample(at, gpu(0), gpu(3)) for at in range(3))
+    run.job = JobSpan(SlurmJob("7"), START, START + 2, ("0", "3"))
     assert run_to_plain(run)["job"]["gpus"] == ["0", "3"]
-
-
-def test_of_a_recording_the_machine_is_the_node_and_short_ones_have_no_figures() -> None:
-    assert list(decoded(jobstats(run_of(sample(at) for at in range(100))))["nodes"]) == ["box"]
-    assert jobstats(run_of(sample(at) for at in range(20))) == "JS1:Short"

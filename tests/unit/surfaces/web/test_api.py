@@ -315,7 +315,6 @@ def test_every_path_is_in_the_openapi_document() -> None:
         *(question.path for question in QUESTIONS),
         "/api/stream",
         "/api/monitors",
-        "/api/trace",
         "/metrics",
         "/healthz",
         "/readyz",

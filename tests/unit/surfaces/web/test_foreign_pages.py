@@ -51,8 +51,14 @@ def session(app: Gate) -> str:
 
 
 def test_the_table_has_what_can_be_changed() -> None:
-    assert {path for path, methods in app_of().methods.items() if methods - READS} == {"/api/alerts", "/api/trace"}
+    assert {path for path, methods in app_of().methods.items() if methods - READS} == {"/api/alerts"}
     assert not [path for path, methods in fleet_app().methods.items() if methods - READS]
+
+
+def test_a_change_needs_the_token_and_a_small_body() -> None:
+    assert ask(app_of(), "/api/alerts", "POST", known=False, body="[]").status == 401
+    assert ask(app_of(token=None), "/api/alerts", "POST", known=False, body="[]").status == 403
+    assert ask(app_of(), "/api/alerts", "POST", body=" " * 5000).status == 413
 
 
 @pytest.mark.parametrize(("make", "path", "method"), CHANGES)
@@ -108,19 +114,19 @@ def test_the_session_lets_a_browser_in_and_the_token_is_no_session() -> None:
 
 
 BEHIND: list[Any] = [
-    pytest.param({"host": "gpus.example"}, "https://gpus.example", 422, id="Host"),
-    pytest.param({"host": "gpus.example:8443"}, "https://gpus.example:8443", 422, id="Host with its port"),
-    pytest.param({"host": "gpus.example"}, "https://gpus.example:443", 422, id="the usual port"),
+    pytest.param({"host": "gpus.example"}, "https://gpus.example", 404, id="Host"),
+    pytest.param({"host": "gpus.example:8443"}, "https://gpus.example:8443", 404, id="Host with its port"),
+    pytest.param({"host": "gpus.example"}, "https://gpus.example:443", 404, id="the usual port"),
     pytest.param({"host": "gpus.example"}, "https://gpus.example:8443", 403, id="Host without its port"),
     pytest.param(
-        {"host": "gpus.example", "sec_fetch_site": "same-origin"}, "https://gpus.example:8443", 422, id="without its port, a browser tells"
+        {"host": "gpus.example", "sec_fetch_site": "same-origin"}, "https://gpus.example:8443", 404, id="without its port, a browser tells"
     ),
     pytest.param(
-        {"host": "localhost:9440", "x_forwarded_host": "gpus.example:8443"}, "https://gpus.example:8443", 422, id="X-Forwarded-Host"
+        {"host": "localhost:9440", "x_forwarded_host": "gpus.example:8443"}, "https://gpus.example:8443", 404, id="X-Forwarded-Host"
     ),
     pytest.param({"host": "localhost:9440"}, "https://gpus.example", 403, id="Host of the proxy's own"),
     pytest.param({"host": "localhost:9440", "x_forwarded_host": "evil.example"}, "http://evil.example", 403, id="a rebound name forwarded"),
-    pytest.param({"host": "localhost:9440", "sec_fetch_site": "same-origin"}, "https://gpus.example", 422, id="its own, a browser tells"),
+    pytest.param({"host": "localhost:9440", "sec_fetch_site": "same-origin"}, "https://gpus.example", 404, id="its own, a browser tells"),
     pytest.param({"host": "localhost:9440", "sec_fetch_site": "same-origin"}, "https://evil.example", 403, id="a rebound name"),
     pytest.param({"host": "gpus.example", "x_forwarded_proto": "https"}, "http://gpus.example", 403, id="the same without TLS"),
     pytest.param({"host": "evil.example"}, "http://evil.example", 400, id="a name pointed here"),
@@ -130,5 +136,5 @@ BEHIND: list[Any] = [
 @pytest.mark.parametrize(("headers", "origin", "status"), BEHIND)
 def test_the_page_behind_a_proxy(headers: dict[str, Any], origin: str, status: int) -> None:
     app = app_of(hosts=Hosts(["localhost", "gpus.example"]), base_path="/x/")
-    answer = ask(app, "/x/api/trace", "POST", body="[]", origin=origin, **headers)
+    answer = ask(app, "/x/api/alerts", "POST", body="[]", origin=origin, **headers)
     assert answer.status == status
