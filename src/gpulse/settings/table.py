@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import GpulseError, UsageError
+from ..errors import GpulseError
 from ..model.catalog import GPU_METRICS, PROCESS_METRICS
 from ..model.metric import Number
 from ..present.theme import THEMES

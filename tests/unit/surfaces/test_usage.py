@@ -72,8 +72,6 @@ def test_files_for_other_programs(one: str, tmp_path: Path) -> None:
     assert not any(text in page for text in ("\x1b", "<b>x", "<script", "http"))  # nothing to run or to fetch
 
 
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -10,9 +10,9 @@ import time
 
 from ..._version import __version__
 from ...delivery.post import Poster
-from ...present.text import masked
 from ...errors import UsageError
 from ...present.exposition import Family, labels, single_series
+from ...present.text import masked
 from ...queue_worker import QueueWorker
 from ...value import Value
 from .otlp import Conventions, Encoder, page_instruments, resource_of
