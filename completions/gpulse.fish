@@ -105,7 +105,7 @@ complete -c gpulse -n '__fish_seen_subcommand_from stacks' -l color -x -a 'auto 
 complete -c gpulse -n '__fish_seen_subcommand_from stacks' -l theme -x -a 'auto dark light neutral contrast blind mono' -d 'Color theme: dark, light, neutral (readable on both), contrast (high contrast), blind (color-blind safe), mono, or auto by the terminal'\''s background (default: $GPULSE_THEME, the saved setting, else auto)'
 complete -c gpulse -n '__fish_seen_subcommand_from stacks' -l demo -d 'Refused: programs of the simulated machine do not run'
 complete -c gpulse -n '__fish_seen_subcommand_from stacks' -l help -s h -d 'Show this help and exit'
-complete -c gpulse -n '__fish_seen_subcommand_from smi' -d 'Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig (default: none, print the table); what gpulse does not implement is handed to the real nvidia-smi if it is installed'
+complete -c gpulse -n '__fish_seen_subcommand_from smi' -d 'Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig; other calls that only read are handed to the real nvidia-smi (default: none, print the table)'
 complete -c gpulse -n '__fish_seen_subcommand_from smi' -l list-gpus -s L -d 'List GPUs and MIG instances with their UUIDs'
 complete -c gpulse -n '__fish_seen_subcommand_from smi' -l query -s q -d 'Print all details of each GPU; with -x as XML, with -d only some sections'
 complete -c gpulse -n '__fish_seen_subcommand_from smi' -l query-gpu -x -d 'GPU fields to print as CSV; see --help-query-gpu'

@@ -14,12 +14,14 @@ def run(arguments: Arguments) -> int:
     if arguments.capture:
         return _capture(arguments.capture)
     from ...settings.effective import settings_check
+    from ...sources import kubelet
     from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
     from ..web_server import remote_write_checks
 
     checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), examine(), *plugin_checks()]
+    checks += [] if arguments.demo else kubelet.examine()
     checks += remote_write_checks(os.environ)
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")

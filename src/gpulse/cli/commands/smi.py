@@ -181,8 +181,8 @@ VERB = Verb(
     "smi",
     (
         Option("args", value="[ARGS]", many=True,
-               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig (default: none, print the table); "
-                    "what gpulse does not implement is handed to the real nvidia-smi if it is installed"),
+               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig; other calls that only read are handed to "
+                    "the real nvidia-smi (default: none, print the table)"),
         Option("--list-gpus", "-L", help="List GPUs and MIG instances with their UUIDs"),
         Option("--query", "-q", help="Print all details of each GPU; with -x as XML, with -d only some sections"),
         Option("--query-gpu", value="FIELDS", help="GPU fields to print as CSV; see --help-query-gpu"),
