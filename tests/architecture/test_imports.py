@@ -24,6 +24,7 @@ OTHER_VENDORS = tuple(f"gpulse.sources.{name}" for name in ("amd", "intel", "jet
 EXTRAS = {  # folder or file: what it may name, imported inside or for type checkers only
     "surfaces/web": {"starlette", "uvicorn", "anyio"},
     "surfaces/exporter": {"opentelemetry"},
+    "sources/kubelet.py": {"grpc"},
     "recordings": {"pandas", "polars"},
     "delivery/apprise.py": {"apprise"},
     "surfaces/mcp.py": {"mcp", "anyio"},

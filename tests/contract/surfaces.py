@@ -94,9 +94,7 @@ COMMANDS = {
     "smi lists": """
         smi topo -m
         smi nvlink -s
-        smi compute-policy -l
-        smi boost-slider -l
-        smi conf-compute -q -gm -gkr""",
+        smi mig -lgip""",
     "doctor": """
         doctor
         metrics""",

@@ -93,7 +93,6 @@ UNKNOWN_WITHIN = {
     "p2p",
     "nvlink_capabilities",
     "nvlink_remotes",
-    "confidential_compute",
 }  # these say ? or U in the place of what failed
 MOVING = {
     key for key in GPU_METRICS if key.endswith(("_samples", "_links", "_trace_times"))

@@ -10,10 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gpulse.model.catalog import Gpu
-from gpulse.model.snapshot import Snapshot
-from gpulse.surfaces.query.smi.grammar import COMMANDS
-from gpulse.surfaces.query.smi.modes import ModeView
 from tests.e2e.lab import Answer, Lab, environment
 from tests.fake_nvml import Scenario
 
@@ -42,7 +38,8 @@ ROWS = "+-----------------------------------------+------------------------+----
 
 
 def smi(lab: Lab, scenario: Scenario, line: str = "", **environ: str) -> Answer:
-    return lab.run(scenario, "smi", *line.split(), **environ)
+    """Run a command on a machine without NVIDIA's own nvidia-smi."""
+    return lab.run(scenario, "smi", *line.split(), **{"PATH": "", **environ})
 
 
 def table(lab: Lab, scenario: Scenario, line: str = "") -> str:
@@ -186,11 +183,9 @@ def test_dmon_writes_csv(lab: Lab) -> None:
         ("pmon --foo", 'Option "--foo" is not recognized.'),
     ],
 )
-def test_a_wrong_option_of_dmon_gets_the_usage_and_nvidia_smis_exit_code(lab: Lab, line: str, says: str) -> None:
+def test_a_wrong_option_of_dmon_gets_a_sentence_and_nvidia_smis_exit_code(lab: Lab, line: str, says: str) -> None:
     answer = smi(lab, BUSY, line)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.startswith(f"{says}\n\n    {line[:4]} -- ")
-    assert f"\n    Usage: nvidia-smi {line[:4]} [options]\n" in answer.out
+    assert (answer.code, answer.out, answer.err) == (0, f"{says}\n", "")
 
 
 def test_pmon_counts_the_processes_of_each_gpu(lab: Lab) -> None:
@@ -231,10 +226,9 @@ def test_pmon_counts_the_processes_of_each_gpu(lab: Lab) -> None:
         ("topo -p", 2, "Path command line flag must be used in conjection with the -i argument"
          " which must be two GPU identifiers.\n\n"),
         (f"topo -c {'9' * 5000}", 0, f"The GPUs that have an affinity with CPU {'9' * 5000} are:\n\n\n"),
-        (f"encodersessions -l {'9' * 5000}", 2, "Provided [-l(sec) | --loop(sec)=] value is incorrect."
-         " Loop frequency must be between 1 and 10.\n\n"),
+        ("topo -n 6 -i 0", 2, "The level '6' is not between 0 and 5.\n"),
+        ("topo -p -i 0,7", 6, "No devices were found\n"),
         ("-B", 0, "No excluded devices found.\n"),
-        ("vgpu -q", 0, "No supported devices in vGPU mode\n"),
         ("-i 0,1 --query-gpu=index --format=csv", 0, "index\n0\n"),
         ("--query-gpu=", 0, "\n\n"),
     ],
@@ -259,97 +253,14 @@ def test_a_driver_that_does_not_start_has_its_own_code(lab: Lab, scenario: str, 
     "line",
     ["-pm 1", "-i 0 -pl 250", "-lgc 1590", "-i 0 -rgc", "-lmc 7501,7501", "--gpu-reset -i 0", "-ac 3615,1530", "-e 0",
      "--auto-boost-default=0", "-am 1", "-c 3", "-r", "-mig 1", "--power-limit=300", "-p 0", "boost-slider --vboost 1",
-     "compute-policy --set-timeslice=2", "clocks -som 1", "conf-compute -srs 1"],
+     "compute-policy --set-timeslice=2", "clocks -som 1", "conf-compute -srs 1", "vgpu -q --new-option 1", "gpu-reset",
+     "mig -lcip -cgi 9", "mig -lcip --new-option", "nvlink -info -r 0", "drain -p 0000:01:00.0 -m 1", "--dtd -pl 300"],
 )  # fmt: skip
 def test_what_changes_the_machine_is_refused_with_the_command_to_run(lab: Lab, line: str) -> None:
     answer = smi(lab, BUSY, line)
     assert (answer.code, answer.out) == (3, "")
     assert answer.err == f"gpulse: gpulse only watches and changes nothing; run `nvidia-smi {line}` instead.\n"
     assert not [name for name in answer.calls if "Set" in name or "Reset" in name]
-
-
-@pytest.mark.parametrize(("line", "word"), [("daemon -h", "record"), ("replay -f x", "replay"), ("c2c -s", "c2c")])
-def test_commands_that_gpulse_lacks_are_refused_with_what_there_is(lab: Lab, line: str, word: str) -> None:
-    answer = smi(lab, BUSY, line)
-    assert (answer.code, answer.out) == (3, "")
-    assert word in answer.err
-    assert f"`nvidia-smi {line}`" in answer.err
-
-
-SETTINGS = {
-    "compute-policy -l": """\
-+-------------------------------------+
-| GPU compute policies:               |
-| GPU     Name           Value        |
-|=====================================|
-|   0   Timeslice       N/A           |
-+-------------------------------------+
-""",
-    "boost-slider --list": """\
-+-------------------------------------------------+
-| GPU Boost Slider                                |
-| GPU     Slider       Max Value    Current Value |
-|=================================================|
-|   0     vboost          N/A            N/A      |
-+-------------------------------------------------+
-""",
-    "conf-compute -f": "CC status: OFF\n",
-    "conf-compute -e": "CC Environment: UNAVAILABLE\n",
-    "conf-compute -gg": "GPU CC capabilities: CC Capable\n",
-    "conf-compute -grs": "\nConfidential Compute GPUs Ready state: not-ready\n\n",
-    "conf-compute -q": """
-==============NVSMI CONF-COMPUTE LOG==============
-
-    CC State                   : OFF
-    Multi-GPU Mode             : N/A
-    CPU CC Capabilities        : None
-    GPU CC Capabilities        : CC Capable
-    CC GPUs Ready State        : Not Ready
-
-""",
-}
-
-
-@pytest.mark.parametrize("line", SETTINGS)
-def test_what_is_set_is_listed_as_nvidia_smi_does(lab: Lab, line: str) -> None:
-    answer = smi(lab, BUSY, line)
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out == SETTINGS[line]
-
-
-def test_encoder_sessions_are_rows_that_repeat(lab: Lab) -> None:
-    code = "from gpulse.surfaces.query.smi.modes import ModeView\n"
-    code += "view = ModeView('encodersessions', [])\n"
-    code += "over = sampler(view.wanted)\nsay([view.interval, *view.head(), *view.lines(over.read())])"
-    assert lab.see(BUSY, code) == [
-        1.0,
-        "# GPU Session    Process   Codec       H       V Average     Average",
-        "# Idx      Id         Id    Type     Res     Res     FPS Latency(us)",
-        "    0       -          -       -       -       -       -           -",
-    ]
-
-
-def test_a_session_has_its_codec_and_size() -> None:
-    gpu = Gpu({"index": 1, "encoder_session_list": ("7:4242:1:1920:1080:60:1500",)})
-    view = ModeView("encodersessions", ["-l", "2"])
-    assert view.interval == 2.0
-    assert view.lines(Snapshot(0.0, (gpu,))) == ["    1       7       4242    HEVC    1920    1080      60        1500"]
-
-
-def test_the_driver_is_not_asked_for_what_it_does_not_tell(lab: Lab) -> None:
-    answer = smi(lab, BUSY, "clocks --sync-boost-list")
-    assert (answer.code, answer.out) == (3, "")
-    assert "`nvidia-smi clocks --sync-boost-list`" in answer.err
-
-
-@pytest.mark.parametrize("command", sorted(COMMANDS - {"vgpu"}))
-def test_the_help_of_a_command_says_what_each_option_does(lab: Lab, command: str) -> None:
-    answer = smi(lab, BUSY, f"{command} -h")
-    assert (answer.code, answer.err) == (0, "")
-    assert answer.out.startswith(f"\n    {command} -- ")
-    options = [line for line in answer.out.splitlines() if line.startswith("    [")]
-    assert options
-    assert all(line.partition("]: ")[2] for line in options)
 
 
 # Its own name
@@ -471,16 +382,6 @@ def test_accounted_processes_and_retired_pages_are_listed(lab: Lab) -> None:
     assert none == "[N/A], Single Bit ECC\n[N/A], Double Bit ECC\n"
     out = smi(lab, pages, "--query-retired-pages=retired_pages.address,retired_pages.cause --format=csv,noheader").out
     assert out.splitlines() == ["0x0000000000100000, Single Bit ECC", "0x0000000000100000, Double Bit ECC"]
-
-
-def test_the_document_type_names_every_element(lab: Lab) -> None:
-    import xml.etree.ElementTree as ElementTree
-
-    answer = smi(lab, MIG, "-q -x --dtd")
-    declared = set(re.findall(r"<!ELEMENT (\w+)", answer.out))
-    root = ElementTree.fromstring(answer.out)
-    assert {element.tag for element in root.iter()} <= declared
-    assert smi(lab, BUSY, "--dtd").out.splitlines()[0] == "<!-- nvsmi_device_v13.dtd -->"
 
 
 def test_profiles_are_listed_from_the_smallest_on(lab: Lab) -> None:

@@ -496,8 +496,6 @@ class Gpu(Reading):
     board_part_number = Text("Board part number", "Part number of the board.", kind="state", cost="static", group="details")
     chip_part_number = Text("Chip part number", "Part number of the chip; only nvidia-smi knows it.", kind="state", cost="static", group="details")
     sparse_operation_mode = Flag("Sparse operation mode", "Whether clocks are set for sparse work; only nvidia-smi knows it.", kind="state", cost="slow", group="details")
-    confidential_compute = Words("Confidential compute", "Confidential computing in NVML's numbers, as cpu:0: environment, feature, devtools, cpu, gpus, ready, multi_gpu, key_rotation, and memory in KiB; ? is unknown.", kind="state", cost="slow", group="details")
-    encoder_session_list = Words("Encoder session list", "Video encoder sessions, as id:pid:codec:width:height:frames per second:microseconds.", kind="state", cost="slow", group="details")
     module_id = Number("Module id", "Place of the GPU on its baseboard.", kind="state", cost="static", group="details")
     gsp_version = Text("GSP firmware version", "Version of the firmware that runs on the GPU itself.", kind="state", cost="static", group="details")
     virtualization_mode = Text("Virtualization mode", "How the GPU reaches this machine: none, pass_through, vgpu, host_vgpu or host_vsga.", kind="state", cost="static", group="details")

@@ -17,11 +17,13 @@ def run(arguments: Arguments) -> int:
             raise UsageError("doctor: --capture records this machine;", "leave out --demo.")
         return _capture(arguments.capture)
     from ...settings.effective import settings_check
+    from ...sources import kubelet
     from ...sources.py_spy import examine
     from ...sources.registry import make_source
     from ...surfaces.doctor import diagnose, lines, plugin_checks, report
 
     checks = [*diagnose(make_source(source_name(arguments))), settings_check(os.environ), examine(), *plugin_checks()]
+    checks += [] if arguments.demo else kubelet.examine()
     if arguments.report:
         sys.stdout.write(report(checks) + "\n")
     else:

@@ -8,7 +8,7 @@ import sys
 from ...errors import GpulseError, SourceUnavailable, UsageError
 from ..options import DEMO, SOURCE, Arguments, Option, Verb
 from ..output import Output
-from ..session import open_sampler
+from ..session import open_sampler, source_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ _PATIENCE = 0.1  # seconds between the two samples that a first value over time 
 
 
 def run(arguments: Arguments) -> int:
-    """Answer as nvidia-smi does."""
+    """Answer as nvidia-smi does, or let the real nvidia-smi answer what gpulse does not implement."""
     from ...surfaces.query.smi.failure import SmiExit, no_driver
+    from ...surfaces.query.smi.handover import Unimplemented, hand_over
 
     words = _own_options(arguments)
     if arguments.install is not None:
@@ -33,6 +34,8 @@ def run(arguments: Arguments) -> int:
         return _answer(arguments, words)
     except SmiExit as end:
         return _end(end)
+    except Unimplemented as call:
+        return _end(hand_over(call, source_name(arguments)))
     except SourceUnavailable as error:
         sys.stderr.write(f"gpulse: {error}\n")
         return _end(no_driver(error))
@@ -71,19 +74,11 @@ def _answer(arguments: Arguments, words: Sequence[str]) -> int:
 
         sys.stdout.write(f"{verb_help(VERB)}\n")
         return 0
-    if request.command == "vgpu":
-        sys.stdout.write("No supported devices in vGPU mode\n")
-        return 0
     helped = next((name for name in request.given if name.startswith("--help-query")), "")
     if helped:
         from ...surfaces.query.fields import help_lines
 
         sys.stdout.write("\n".join(help_lines(helped.replace("--help-", "--"))) + "\n")
-        return 0
-    if "--dtd" in request and "--query" not in request:
-        from ...surfaces.query.log import dtd
-
-        sys.stdout.write("\n".join(dtd()) + "\n")
         return 0
     from ...surfaces.query.smi.answers import view_of, view_of_command
 
@@ -151,7 +146,7 @@ def _health(snapshot: Snapshot) -> int:
 
 def _install(folder: str) -> int:
     """Put a program called nvidia-smi into a folder: a link to gpulse, or a script where gpulse has no program."""
-    from ...surfaces.query.smi.failure import is_ours
+    from ...surfaces.query.smi.handover import is_ours
 
     path = os.path.join(folder, "nvidia-smi")
     program = os.path.realpath(sys.argv[0])
@@ -186,8 +181,8 @@ VERB = Verb(
     "smi",
     (
         Option("args", value="[ARGS]", many=True,
-               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink, mig, clocks, compute-policy, boost-slider, "
-                    "conf-compute or encodersessions (default: none, print the table)"),
+               help="Arguments of nvidia-smi: options, or dmon, pmon, topo, nvlink or mig; other calls that only read are handed to "
+                    "the real nvidia-smi (default: none, print the table)"),
         Option("--list-gpus", "-L", help="List GPUs and MIG instances with their UUIDs"),
         Option("--query", "-q", help="Print all details of each GPU; with -x as XML, with -d only some sections"),
         Option("--query-gpu", value="FIELDS", help="GPU fields to print as CSV; see --help-query-gpu"),

@@ -84,37 +84,6 @@ def _retired_pages(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
     return failed, (tuple(words),)
 
 
-# Calls about confidential computing of the whole machine: the version to write first, and a word for each number that they fill.
-_CONFIDENTIAL = {
-    "nvmlSystemGetConfComputeState": (0, ("environment", "feature", "devtools")),
-    "nvmlSystemGetConfComputeCapabilities": (0, ("cpu", "gpus")),
-    "nvmlSystemGetConfComputeGpusReadyState": (0, ("ready",)),
-    "nvmlSystemGetConfComputeSettings": (20 | 1 << 24, ("", "", "", "", "multi_gpu")),
-    "nvmlSystemGetConfComputeKeyRotationThresholdInfo": (16 | 1 << 24, ("", "", "key_rotation")),
-}
-
-
-def _confidential(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
-    out, sizes, words, codes = (c_uint * 8)(), (c_ulonglong * 2)(), [], []
-    for name, (version, parts) in _CONFIDENTIAL.items():
-        out[0] = version
-        codes.append(code := nvml.call(name, byref(out)))
-        words += [f"{word}:{'?' if code else out[at]}" for at, word in enumerate(parts) if word]
-    codes.append(code := nvml.call("nvmlDeviceGetConfComputeMemSizeInfo", handle, byref(sizes)))
-    words += [f"{word}:{'?' if code else sizes[at]}" for at, word in enumerate(("protected", "unprotected"))]
-    return SUCCESS if SUCCESS in codes else codes[0], (tuple(words),)
-
-
-def _sessions(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
-    code, found = fetched(nvml, "nvmlDeviceGetEncoderSessions", structures.EncoderSession, _MOST_CLIENTS, handle)
-    return code, (
-        tuple(
-            f"{one.sessionId}:{one.pid}:{one.codecType}:{one.hResolution}:{one.vResolution}:{one.averageFps}:{one.averageLatency}"
-            for one in found
-        ),
-    )
-
-
 def _accounted(nvml: Nvml, handle: Any) -> tuple[int, tuple[Any, ...]]:
     code, pids = fetched(nvml, "nvmlDeviceGetAccountingPids", c_uint, _MOST_CLIENTS, handle)
     out, words = structures.AccountingStats(), []
@@ -168,8 +137,6 @@ BOARD: tuple[Reader, ...] = (
     *(_samples(key, kind, over) for key, (kind, over) in SAMPLES.items()),
     computed(("retired_pages",), _retired_pages),
     computed(("accounting_apps",), _accounted),
-    computed(("confidential_compute",), _confidential),
-    computed(("encoder_session_list",), _sessions),
 )
 
 

@@ -51,9 +51,6 @@ AccountingStats = _structure(
     "AccountingStats",
     "gpuUtilization memoryUtilization maxMemoryUsage:u64 time:u64 startTime:u64 isRunning reserved::5",
 )
-EncoderSession = _structure(
-    "EncoderSession", "sessionId pid vgpuInstance codecType hResolution vResolution averageFps averageLatency"
-)
 FbcStats = _structure("FbcStats", "sessionsCount averageFPS averageLatency")
 
 FieldUnion = _structure(

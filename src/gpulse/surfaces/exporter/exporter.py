@@ -93,10 +93,13 @@ class Exporter:
 
     def add(self, snapshot: Snapshot, seconds: float | None = None) -> None:
         """Add the next sample; `seconds` is its duration, if known."""
-        if self._owners.tenants is not None:
-            self._owners.tenants.refresh()
+        tenants = self._owners.tenants
+        if tenants is not None:
+            tenants.refresh()
         with self._lock:
             self._counters.add(snapshot)
+            if tenants is not None and tenants.gap:
+                self._counters.add_gap("pod", tenants.gap)
             self._latest = snapshot
             self._sampling = seconds
             self._pages.clear()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...model.metric import Metric, Reading
     from ...model.snapshot import Snapshot
     from ...model.verdict import Diagnosis
-    from ...sources.containers import Assignment
+    from ...sources.kubelet import Assignment
     from .tenants import Pairs, Tenants
 
 HOST = "host"
@@ -127,8 +127,11 @@ class Counters:
     def _add_gaps(self, reading: Reading, prefix: str) -> None:
         for key, reason in reading.gaps.items():
             if reason != "skipped" and key != _NOT_MISSING:
-                told = prefix + key, reason
-                self.gaps[told] = self.gaps.get(told, 0) + 1
+                self.add_gap(prefix + key, reason)
+
+    def add_gap(self, key: str, reason: str) -> None:
+        """Count a value that is missing in the latest sample."""
+        self.gaps[key, reason] = self.gaps.get((key, reason), 0) + 1
 
 
 def _rate(reading: Reading, key: str) -> float | None:

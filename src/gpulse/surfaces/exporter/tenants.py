@@ -7,7 +7,7 @@ import threading
 import time
 
 from ...model.select import Wanted
-from ...sources.containers import SOCKET, Assignment, pod_resources
+from ...sources.kubelet import SOCKET, Assignment, PodsUnavailable, pod_resources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Tenants:
     """The pods of this node by their GPU or MIG instance, asked again every 15 seconds in a thread; used by one other thread."""
 
     def __init__(self, socket: str = SOCKET) -> None:
+        self.gap = ""  # why the pods are missing
         self._socket = socket
         self._known: Mapping[str, list[Assignment]] = {}
         self._next = 0.0
@@ -61,9 +62,10 @@ class Tenants:
         return known or ()
 
     def _ask(self) -> None:
-        found = pod_resources(self._socket)
-        if found is not None:  # a kubelet that does not answer leaves what it last said
-            self._known = found
+        try:
+            self._known, self.gap = pod_resources(self._socket), ""
+        except PodsUnavailable as error:  # what the kubelet last said is kept
+            self.gap = error.gap
 
 
 class Bound:

@@ -1,4 +1,4 @@
-"""The long log: nvidia-smi -q [-d SECTIONS] [-x], as text and as XML, and the document type of the XML."""
+"""The long log: nvidia-smi -q [-d SECTIONS] [-x], as text and as XML."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ SECTIONS = (
     "FBC_STATS", "ROW_REMAPPER", "GSP_FIRMWARE_VERSION", "POWER_SMOOTHING", "POWER_PROFILES",
 )  # fmt: skip
 PROCESS_KEYS = frozenset({"pid", "type", "name", "command", "memory_used"})
-DTD_NAME = "nvsmi_device_v13.dtd"
 _COLON = 55
-_XML_HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log {}>\n<nvidia_smi_log>'
-_TOP = ("timestamp", "driver_version", "cuda_version", "attached_gpus", "gpu")
+_XML_HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v13.dtd">\n<nvidia_smi_log>'
 
 
 def parse_sections(text: str) -> tuple[str, ...]:
@@ -58,11 +56,10 @@ def shows_processes(sections: tuple[str, ...] = ()) -> bool:
 
 
 class Log(View):
-    """The log of some sections, or with none the whole; as text or as XML, which can `embed` its document type."""
+    """The log of some sections, or with none the whole; as text or as XML."""
 
-    def __init__(self, sections: tuple[str, ...] = (), *, xml: bool = False, embed: bool = False) -> None:
+    def __init__(self, sections: tuple[str, ...] = (), *, xml: bool = False) -> None:
         self._sections = sections
-        self._embed = embed
         self._xml = xml
         names = log_keys(sections)
         self._fields = {name: field_named(name) for name in names}
@@ -74,7 +71,7 @@ class Log(View):
             return self._fields[name].text(QueryRow(snapshot, gpu))
 
         if self._xml:
-            return log_xml(snapshot, value, self._sections, embed=self._embed).split("\n")[:-1]
+            return log_xml(snapshot, value, self._sections).split("\n")[:-1]
         return log_text(snapshot, value, self._sections)
 
 
@@ -129,13 +126,12 @@ def _texts(entries: Iterable[LogEntry], gpu: Gpu, value: ValueOf, depth: int) ->
                     yield text_line(depth + 1 + deeper, label, text, records.colon)
 
 
-def log_xml(snapshot: Snapshot, value: ValueOf, sections: tuple[str, ...] = (), *, embed: bool = False) -> str:
-    """Return the document; no sections means the whole of it, `embed` puts its type into it.
+def log_xml(snapshot: Snapshot, value: ValueOf, sections: tuple[str, ...] = ()) -> str:
+    """Return the document; no sections means the whole of it.
 
     Plain ASCII, so that no terminal's encoding can break it.
     """
-    lines = [_XML_HEAD.format("[\n" + "\n".join(dtd()) + "\n]" if embed else f'SYSTEM "{DTD_NAME}"')]
-    lines += [_element(1, label.lower().replace(" ", "_"), text) for label, text in header(snapshot)]
+    lines = [_XML_HEAD, *(_element(1, label.lower().replace(" ", "_"), text) for label, text in header(snapshot))]
     lines.append(_element(1, "attached_gpus", _attached(snapshot, value)))
     shown = [entry for entry in TABLE if entry.chosen(sections, xml=True)]
     for gpu in snapshot.gpus:
@@ -183,35 +179,3 @@ def _inside(entry: LogEntry, gpu: Gpu, value: ValueOf, depth: int) -> Iterator[s
     else:
         for part in gpu.instances:  # at the depth of the list itself: so does nvidia-smi
             yield from _block(depth - 1, "mig_device", _elements(entry.entries, part, value, depth))
-
-
-def dtd() -> list[str]:
-    """Return the lines of the document type: every element and what may stand in it, which can always be a reason instead."""
-    contents: dict[str, dict[str, None]] = {
-        "nvidia_smi_log": dict.fromkeys(_TOP),
-        "gpu": dict.fromkeys(entry.tag for entry in TABLE if entry.tag),
-        **{tag: {} for tag in _TOP[:-1]},
-    }
-    for tag, children in _contents(TABLE):
-        contents.setdefault(tag, {}).update(dict.fromkeys(children))
-    lines = [f"<!-- {DTD_NAME} -->"]
-    for tag, inside in contents.items():
-        others = "".join(f" | {child}" for child in inside)
-        lines.append(f"<!ELEMENT {tag} (#PCDATA{others}){'*' if others else ''}>")
-    return [*lines, "<!ATTLIST gpu id CDATA #REQUIRED>"]
-
-
-def _contents(entries: Iterable[LogEntry]) -> Iterator[tuple[str, list[str]]]:
-    for entry in entries:
-        if not entry.tag:
-            continue
-        below = [each.tag for each in entry.entries if each.tag]
-        block = "mig_device" if entry.instances else ""
-        if entry.records is not None:
-            block, below = entry.records.tag, [tag for *_, tag in entry.records.columns]
-        if block:
-            yield entry.tag, [block]
-        yield block or entry.tag, below
-        if entry.records is not None:
-            yield from ((tag, []) for tag in below)
-        yield from _contents(entry.entries)

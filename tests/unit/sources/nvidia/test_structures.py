@@ -18,7 +18,6 @@ TWINS: dict[type[ctypes.Structure] | type[ctypes.Union], str] = {
     structures.UnrepairableMemory: "c_nvmlUnrepairableMemory_v1_t",
     structures.Capabilities: "c_nvmlDeviceCapabilities_v1_t",
     structures.FbcStats: "c_nvmlFBCStats_t",
-    structures.EncoderSession: "c_nvmlEncoderSession_t",
     structures.SampleValue: "c_nvmlSample_t",
     structures.AccountingStats: "c_nvmlAccountingStats_t",
     structures.MigProfile: "c_nvmlGpuInstanceProfileInfo_v2_t",

@@ -39,9 +39,9 @@ def view_of_command(command: str, words: Sequence[str]) -> View:
         from .topology import LinkView, Topology
 
         return Topology(words) if command == "topo" else LinkView(words)
-    from .modes import MigLists, ModeView
+    from .mig import MigLists
 
-    return MigLists(words) if command == "mig" else ModeView(command, words)
+    return MigLists(words)
 
 
 def _view(request: SmiRequest) -> View:
@@ -105,7 +105,7 @@ def _log(request: SmiRequest) -> View:
         sections = log.parse_sections(text) if text is not None else ()
     except UsageError:
         raise failure.SmiExit("Failed to parse --display/-d flags", failure.INVALID) from None
-    return log.Log(sections, xml="--xml-format" in request, embed="--dtd" in request)
+    return log.Log(sections, xml="--xml-format" in request)
 
 
 def _version_lines(snapshot: Snapshot) -> list[str]:

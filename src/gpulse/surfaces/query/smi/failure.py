@@ -1,12 +1,8 @@
-"""How nvidia-smi fails: its sentence on standard output and its exit code; and what gpulse refuses, with the command to run instead."""
+"""How nvidia-smi fails: its sentence on standard output and its exit code; and the options that change the machine."""
 
 from __future__ import annotations
 
 from ....errors import DriverTimeout, GpulseError, SourceUnavailable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 INVALID, UNAVAILABLE, NOT_FOUND, NOT_LOADED, NO_LIBRARY, LOST, OTHER = 2, 3, 6, 9, 12, 15, 255
 _NO_PERMISSION, _MISMATCH = 4, 18
@@ -84,62 +80,3 @@ CHANGES = {
     "-mig": True, "--multi-instance-gpu": True, "-gtt": True, "--gpu-target-temp": True,
     "-den": True, "--dram-encryption": True, "--set-hostname": True, "-t": True, "--toggle-led": True,
 }  # fmt: skip
-# Commands of nvidia-smi that gpulse has no answer to, with what it offers instead.
-INSTEAD = {
-    "daemon": "`gpulse record` keeps samples in a file",
-    "replay": "`gpulse replay` plays a recording made by `gpulse record`",
-}
-
-
-def changes_state(words: Sequence[str]) -> SmiExit:
-    """Return the refusal of a command that would change the machine."""
-    return SmiExit(
-        f"gpulse only watches and changes nothing; run `{real_command(words)}` instead.", UNAVAILABLE, own=True
-    )
-
-
-def unknown_command(words: Sequence[str]) -> SmiExit:
-    """Return the refusal of a command that gpulse does not have."""
-    hint = f"{INSTEAD[words[0]]}, or run" if words[0] in INSTEAD else "run"
-    return SmiExit(f"gpulse smi has no `{words[0]}`; {hint} `{real_command(words)}`.", UNAVAILABLE, own=True)
-
-
-def absent(what: str, words: Sequence[str]) -> SmiExit:
-    """Return the refusal of a part of an answer; `what` says what gpulse does instead."""
-    return SmiExit(f"gpulse smi {what}; run `{real_command(words)}`.", UNAVAILABLE, own=True)
-
-
-def unreadable(words: Sequence[str]) -> SmiExit:
-    """Return the refusal of a question that NVML has no call for."""
-    return SmiExit(f"the driver tells this only to its own tools; run `{real_command(words)}`.", UNAVAILABLE, own=True)
-
-
-def real_command(words: Sequence[str]) -> str:
-    """Return the command line for NVIDIA's own program, by its path where a link to gpulse hides it."""
-    import shlex
-
-    return shlex.join([_real_program(), *words])
-
-
-def _real_program() -> str:
-    """Return the first nvidia-smi of PATH that is not gpulse, by its path if gpulse's comes before it."""
-    import os
-
-    ours = False
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        path = os.path.join(folder, "nvidia-smi")
-        if not os.access(path, os.X_OK):
-            continue
-        if not is_ours(path):
-            return path if ours else "nvidia-smi"
-        ours = True
-    return "/usr/bin/nvidia-smi" if ours else "nvidia-smi"
-
-
-def is_ours(path: str) -> bool:
-    """Tell whether a program is a link or a script that starts gpulse."""
-    try:
-        with open(path, "rb") as file:
-            return b"gpulse" in file.read(512)
-    except OSError:
-        return False

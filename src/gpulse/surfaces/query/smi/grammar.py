@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....value import Value
 from . import failure
-from .failure import CHANGES, INSTEAD, INVALID, SmiExit, changes_state, unknown_command
+from .failure import CHANGES, INVALID, SmiExit
+from .handover import READING, Unimplemented, changes_state, refused, unimplemented
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +28,6 @@ _VALUED = frozenset({"--id", "--loop-ms", "--filename", "--display", "--format",
 _SWITCHES = frozenset({
     "--query", "--xml-format", "--dtd", "--unit", "--list-gpus", "--list-excluded-gpus", "--help", "--columns",
     "--version", "--error-on-warning", *(f"--help-{query[2:]}" for query in QUERIES),
-})  # fmt: skip
-_OTHERS = frozenset({
-    *INSTEAD, "drain", "c2c", "fbcsessions", "power-hint", "base-clocks", "gpm", "pci", "power-smoothing", "power-profiles", "prm",
-    "gpu-reset",
 })  # fmt: skip
 _USUAL_LOOP = 5.0
 
@@ -83,17 +80,21 @@ class SmiRequest(GivenOptions):
 
 
 def parse(words: Sequence[str]) -> SmiRequest:
-    """Return the request; raise SmiExit as nvidia-smi would end."""
-    if words and words[0] in COMMANDS:
+    """Return the request; raise SmiExit as nvidia-smi would end, and Unimplemented for what only nvidia-smi answers."""
+    if words and words[0] in _SUBCOMMANDS:
         return SmiRequest(words[0], rest=words[1:])
-    if words and words[0] in _OTHERS:
-        raise unknown_command(words)
+    if words and words[0] in READING:
+        raise unimplemented(words, READING[words[0]].split())
+    if words and words[0] in ("daemon", "gpu-reset"):
+        raise refused(words)
     given: dict[str, str] = {}
     at = 0
     while at < len(words):
         at = _take(words, at, given)
     request = SmiRequest(given=given)
     _check(request)
+    if "--dtd" in request and "--help" not in request:
+        raise Unimplemented(words)
     return request
 
 
@@ -164,17 +165,15 @@ def _interval(text: str, per_second: int) -> float:
 
 
 class Subcommand(Value):
-    """What nvidia-smi calls a command: its options by their short names, and those that gpulse refuses.
+    """What nvidia-smi calls a command: its options by their short names, and those that gpulse does not implement.
 
-    `changes` change the machine, `absent` gpulse does not have, `unreadable` NVML has no call for. One that is not `alone` has an answer
-    only to options; a word that is no option ends it with exit code 2 if it is `strict`, else with the usage and 0.
+    `changes` change the machine and are refused, `absent` only read and are handed to nvidia-smi. One that is not `alone` has an
+    answer only to options; a word that is no option ends it with exit code 2 if it is `strict`, else with 0.
     """
 
-    about: str
     flags: dict[str, str]
     changes: str = ""
     absent: str = ""
-    unreadable: str = ""
     alone: bool = False
     strict: bool = True
 
@@ -186,159 +185,89 @@ _SCROLL_FLAGS = {
 }  # fmt: skip
 _DEVICE_FLAGS = {"--format": "--format", "--gpm-metrics": "--gpm-metrics", "--gpm-options": "--gpm-options"}
 _SUBCOMMANDS = {
-    "dmon": Subcommand(
-        "Display GPU statistics in scrolling columns.", {**_SCROLL_FLAGS, **_DEVICE_FLAGS}, alone=True, strict=False),
-    "pmon": Subcommand("Display process statistics in scrolling columns.", _SCROLL_FLAGS, alone=True, strict=False),
-    "topo": Subcommand("Display how GPUs, CPUs and network devices are connected.", {
+    "dmon": Subcommand({**_SCROLL_FLAGS, **_DEVICE_FLAGS}, alone=True, strict=False),
+    "pmon": Subcommand(_SCROLL_FLAGS, alone=True, strict=False),
+    "topo": Subcommand({
         "-m": "--matrix", "-mp": "--matrix_pci", "-i": "--id", "-c": "--cpu", "-n": "--nearest_gpus", "-p": "--gpu_path",
         "-p2p": "--p2pstatus", "-C": "--get-numa-id-of-nearby-cpu", "-M": "--get-numa-id-of-nearby-mem",
-        "-gnid": "--gpu-numa-id", "-h": "--help"}, alone=True),
-    "nvlink": Subcommand("Display NVLink information.", {
+        "-gnid": "--gpu-numa-id", "-h": "--help"}),
+    "nvlink": Subcommand({
         **_COMMON, "-l": "--link", "-s": "--status", "-c": "--capabilities", "-p": "--pcibusid", "-R": "--remotelinkinfo",
         "-e": "--errorcounters", "-gt": "--getthroughput"},
         changes="-sc --setcontrol -r --resetcounters -re --reseterrorcounters -sLowPwrThres --setLowPowerThreshold -sBwMode "
-                "--setBandwidthMode -sLWidth --setLinkWidth"),
-    "mig": Subcommand("List MIG profiles and instances.", {
+                "--setBandwidthMode -sLWidth --setLinkWidth",
+        absent="-gc --getcontrol -g --getcounters -ec --crcerrorcounters -gLowPwrInfo --getLowPowerInfo -cBridge --checkBridge "
+               "-gBwMode --getBandwidthMode -info --info"),
+    "mig": Subcommand({
         **_COMMON, "-gi": "--gpu-instance-id", "-ci": "--compute-instance-id", "-lgip": "--list-gpu-instance-profiles",
         "-lgi": "--list-gpu-instances", "-lci": "--list-compute-instances"},
         changes="-cgi --create-gpu-instance -dgi --destroy-gpu-instance -cci --create-compute-instance -dci "
                 "--destroy-compute-instance -C --default-compute-instance",
         absent="-lgipp --list-gpu-instance-possible-placements -lcip --list-compute-instance-profiles -lcipp "
                "--list-compute-instance-possible-placements"),
-    "clocks": Subcommand("Query clock information.", _COMMON, unreadable="--sync-boost-list",
-        changes="--sync-boost-add --sync-boost-remove -som --sparse-operation-mode"),
-    "compute-policy": Subcommand("List the compute policies.", {**_COMMON, "-l": "--list"}, changes="--set-timeslice"),
-    "boost-slider": Subcommand("List the boost sliders.", {**_COMMON, "-l": "--list"}, changes="--vboost"),
-    "conf-compute": Subcommand("Display the state of confidential computing.", {
-        **_COMMON, "-gc": "--get-cpu-caps", "-gg": "--get-gpus-caps", "-d": "--get-devtools-mode", "-e": "--get-environment",
-        "-f": "--get-cc-feature", "-gm": "--get-mem-size-info", "-grs": "--get-gpus-ready-state",
-        "-gkr": "--get-key-rotation-threshold-info", "-mgm": "--get-multigpu-mode", "-q": "--query-conf-compute"},
-        changes="-sm --set-unprotected-mem-size -srs --set-gpus-ready-state -skr --set-key-rotation-max-attacker-advantage"),
-    "encodersessions": Subcommand("Display the video encoder sessions.", {**_COMMON, "-l": "--loop"}, alone=True),
 }  # fmt: skip
-COMMANDS = frozenset({*_SUBCOMMANDS, "vgpu"})
 # Options that limit an answer and ask for none, and those that take a value.
-_LIMITS = frozenset({"--help", "--id", "--link", "--loop", "--gpu-instance-id", "--compute-instance-id"})
+_LIMITS = frozenset({"--help", "--id", "--link", "--gpu-instance-id", "--compute-instance-id"})
 _WITH_VALUE = (_LIMITS - {"--help"}) | {
     "--delay", "--count", "--select", "--options", "--filename", "--format", "--gpm-metrics", "--gpm-options", "--cpu",
     "--nearest_gpus", "--p2pstatus", "--getthroughput",
 }  # fmt: skip
-# What an option does, under every command that has it.
-_MEANINGS = {
-    "--help": "Display help information",
-    "--id": "GPUs to use: index, UUID or PCI bus ID, separated by commas",
-    "--list": "List the current values",
-    "--loop": "Seconds between updates, until Ctrl-C is pressed",
-    "--delay": "Seconds between samples, from 1 to 600 (default: 1)",
-    "--count": "Number of samples (default: until Ctrl-C is pressed)",
-    "--select": "Groups of columns to display",
-    "--options": "Add the date (D) or the time (T) to each line",
-    "--filename": "File to write to",
-    "--format": "csv, nounit, noheader",
-    "--gpm-metrics": "GPM metrics to add (Hopper and later), separated by commas: 1 graphics, 2 SM, 3 SM occupancy, 4 integer, "
-    "5 tensor, 10 DRAM, 11 FP64, 12 FP32, 13 FP16, 20 PCIe TX, 21 PCIe RX, 60 NVLink RX, 61 NVLink TX",
-    "--gpm-options": "Level of the GPM metrics: d (device)",
-    "--matrix": "Display how all devices are connected",
-    "--matrix_pci": "Display how all devices are connected over PCIe",
-    "--cpu": "Display the GPUs near a CPU",
-    "--nearest_gpus": "Display the GPUs that are near the one given with -i, by level: 0 (same board) to 5 (other NUMA node)",
-    "--gpu_path": "Display the path between the two GPUs given with -i",
-    "--p2pstatus": "Display peer access: r (read), w (write), n (NVLink), a (atomics) or p (PCIe)",
-    "--get-numa-id-of-nearby-cpu": "Display the NUMA node of the CPU nearest to the GPU given with -i",
-    "--get-numa-id-of-nearby-mem": "Display the NUMA node of the memory nearest to the GPU given with -i",
-    "--gpu-numa-id": "Display the NUMA node of the memory of the GPU given with -i",
-    "--link": "Display only this link",
-    "--status": "Display the state and speed of each link",
-    "--capabilities": "Display what each link can do",
-    "--pcibusid": "Display the PCI bus ID at the other end of each link",
-    "--remotelinkinfo": "Display the device and link at the other end of each link",
-    "--errorcounters": "Display the error counters of each link",
-    "--getthroughput": "Display the data moved over each link: d (payload) or r (with protocol)",
-    "--gpu-instance-id": "GPU instances to use, separated by commas",
-    "--compute-instance-id": "Compute instances to use, separated by commas",
-    "--list-gpu-instance-profiles": "List the profiles of GPU instances",
-    "--list-gpu-instances": "List the GPU instances",
-    "--list-compute-instances": "List the compute instances",
-    "--get-cpu-caps": "Display what the CPU can do",
-    "--get-gpus-caps": "Display whether the GPUs are capable of it",
-    "--get-devtools-mode": "Display whether developer tools are allowed",
-    "--get-environment": "Display the environment",
-    "--get-cc-feature": "Display whether it is on",
-    "--get-mem-size-info": "Display the protected and unprotected memory of each GPU",
-    "--get-key-rotation-threshold-info": "Display when keys are changed",
-    "--get-multigpu-mode": "Display how several GPUs are protected",
-    "--get-gpus-ready-state": "Display whether the GPUs accept work",
-    "--query-conf-compute": "Display all of this",
-}
 
 
 class Options(GivenOptions):
     """The options given to a subcommand."""
 
     def __init__(self, command: str, words: Sequence[str]) -> None:
-        """Read the words; raise SmiExit for -h, for what is refused and for a word that is no option."""
+        """Read the words; raise SmiExit for what is refused and for a word that is no option, Unimplemented for the help."""
         super().__init__({})
-        self._name = command
         self._command = _SUBCOMMANDS[command]
-        flags = {word.partition("=")[0] for word in words}
-        for refused, refusal in (
-            (self._command.changes, failure.changes_state),
-            (self._command.absent, unknown_command),
-            (self._command.unreadable, failure.unreadable),
-        ):
-            if not flags.isdisjoint(refused.split()):
-                raise refusal([command, *words])
+        flags, whole = {word.partition("=")[0] for word in words}, [command, *words]
+        if not flags.isdisjoint(self._command.changes.split()):
+            raise changes_state(whole)
+        if not flags.isdisjoint(self._command.absent.split()):
+            known = (*self._command.flags, *self._command.flags.values(), *self._command.absent.split())
+            raise unimplemented(whole, known)
         at = 0
         while at < len(words):
             at = self._take(words, at)
         if "--help" in self.given or not (self._command.alone or self.given.keys() - _LIMITS):
-            raise SmiExit(self.usage(), 0)
+            options = " ".join(self._command.flags)
+            raise Unimplemented(whole, f"has no help for {command} (its options: {options})")
 
     def positive(self, name: str, complaint: str) -> int | None:
-        """Return a whole number above 0, or None where it was not given; raise SmiExit with the complaint otherwise."""
+        """Return a whole number above 0, or None where it was not given; raise SmiExit with the complaint otherwise.
+
+        nvidia-smi's exit code for a wrong value is 0.
+        """
         text = self.get(name)
         if text is not None and (not text.isdecimal() or len(text) > 9 or int(text) < 1):
-            raise self.complain(complaint)
+            raise SmiExit(complaint, 0)
         return None if text is None else int(text)
-
-    def complain(self, text: str) -> SmiExit:
-        """Return the failure for a wrong value: the sentence and the usage; nvidia-smi's exit code for it is 0."""
-        return SmiExit(f"{text}\n{self.usage()}", 0)
-
-    def usage(self) -> str:
-        """Return the options in one list."""
-        lines = [f"\n    {self._name} -- {self._command.about}\n"]
-        lines += [f"    Usage: nvidia-smi {self._name} [options]\n", "    Options include:"]
-        for short, long in self._command.flags.items():
-            lines.append(f"    [{short if short != long else ''} | {long}]: {_MEANINGS[long]}")
-        return "\n".join([*lines, ""])
 
     def _take(self, words: Sequence[str], at: int) -> int:
         flag, equals, value = words[at].partition("=")
         name = self._command.flags.get(flag, flag)
         if name not in self._command.flags.values():
-            if self._command.strict:
-                raise SmiExit(f'Option "{words[at]}" is not recognized.', INVALID)
-            raise self.complain(f'Option "{words[at]}" is not recognized.')
+            raise SmiExit(f'Option "{words[at]}" is not recognized.', INVALID if self._command.strict else 0)
         if name in _WITH_VALUE and not equals:
             if at + 1 == len(words):
-                raise self.complain(f'Option "{words[at]}" is missing its value.')
+                raise SmiExit(f'Option "{words[at]}" is missing its value.', 0)
             value, at = words[at + 1], at + 1
         put(self.given, name, value)
         return at + 1
 
 
 def _gpm(options: Options, words: Sequence[str]) -> list[int]:
-    """Return the numbers after --gpm-metrics; raise SmiExit for one that gpulse does not read, and for the level of MIG instances."""
+    """Return the numbers after --gpm-metrics; raise Unimplemented for others than gpulse reads, and for the level of MIG instances."""
     from ..scroll import GPM
 
     asked = [word for word in (options.get("--gpm-metrics") or "").split(",") if word]
     for word in asked:
         if not word.isdecimal() or len(word) > 3 or int(word) not in GPM:
             known = ", ".join(map(str, GPM))
-            raise failure.absent(f"reads the GPM metrics {known}, not {word!r}", words)
+            raise Unimplemented(words, f"reads the GPM metrics {known}, not {word!r}")
     if (options.get("--gpm-options") or "d") != "d":
-        raise failure.absent("reads GPM metrics of devices only", words)
+        raise Unimplemented(words, "reads GPM metrics of devices only")
     return list(dict.fromkeys(map(int, asked)))
 
 

@@ -6,7 +6,7 @@ from ....model.select import Wanted
 from ....present.text import clean
 from ..field import gpu_index, gpu_title, whole_or
 from ..views import View
-from .failure import INVALID, SmiExit
+from .failure import INVALID, SmiExit, no_devices
 from .grammar import Options
 
 TYPE_CHECKING = False
@@ -57,8 +57,6 @@ class Topology(View):
         if "--gpu_path" in options and len(options.ids or ()) != 2:
             text = "Path command line flag must be used in conjection with the -i argument which must be two GPU identifiers.\n"
             raise SmiExit(text, INVALID)
-        if not words:
-            raise SmiExit(options.usage(), 0)
         self._asked = options.ids or []
         self.wanted = Wanted({"index", "uuid", "topology", "p2p", "cpu_affinity", "numa_affinity", "own_numa_node"})
 
@@ -80,7 +78,7 @@ class Topology(View):
 
     def _nearest(self, gpu: Gpu, level: str) -> list[str]:
         if not level.isdecimal() or len(level) > 1 or int(level) >= len(_LEVELS):
-            raise SmiExit(self._options.usage(), INVALID)
+            raise SmiExit(f"The level {clean(level)!r} is not between 0 and {len(_LEVELS) - 1}.", INVALID)
         ways, words = _LEVELS[int(level)], _LEVEL_WORDS[int(level)]
         near = [name[3:] for name, way in _ways(gpu).items() if name.startswith("GPU") and way in ways]
         if not near:
@@ -89,7 +87,7 @@ class Topology(View):
 
     def _path(self, chosen: list[Gpu]) -> list[str]:
         if len(chosen) != 2:
-            raise SmiExit(self._options.usage(), INVALID)
+            raise no_devices()
         one, other = chosen
         way = _ways(one).get(f"GPU{gpu_index(other)}", "N/A")
         return [f"Device {gpu_index(one)} is connected to device {gpu_index(other)} by way of {way}.", ""]
