@@ -2,7 +2,7 @@
 _gpulse() {
   local word="$2" before="$3" verb="status" w
   for w in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|trace|report|record|replay|history|usage|alerts|fleet|serve|service|mcp|demo|metrics|config|doctor|completion) verb="$w"; break;; esac
+    case "$w" in status|top|query|why|stacks|smi|run|pick|queue|reserve|release|runs|report|record|replay|history|usage|alerts|fleet|serve|service|mcp|demo|metrics|config|doctor|completion) verb="$w"; break;; esac
   done
   case "$before" in
     --filter|-f) COMPREPLY=(); return;;
@@ -20,7 +20,7 @@ _gpulse() {
     --group|-g) COMPREPLY=($(compgen -W "user container job" -- "${word##*,}")); return;;
     --query-gpu) COMPREPLY=(); return;;
     --query-compute-apps) COMPREPLY=(); return;;
-    --format) COMPREPLY=($(compgen -W "table csv json parquet html" -- "${word##*,}")); return;;
+    --format) COMPREPLY=($(compgen -W "table csv json html" -- "${word##*,}")); return;;
     --loop|-l) COMPREPLY=(); return;;
     --loop-ms|-lms) COMPREPLY=(); return;;
     --count) COMPREPLY=(); return;;
@@ -50,8 +50,6 @@ _gpulse() {
     --from) COMPREPLY=(); return;;
     --reason) COMPREPLY=(); return;;
     --number|-n) COMPREPLY=(); return;;
-    --steps) COMPREPLY=(); return;;
-    --trace) COMPREPLY=(); return;;
     --job) COMPREPLY=(); return;;
     --to) COMPREPLY=(); return;;
     --title) COMPREPLY=(); return;;
@@ -94,7 +92,7 @@ _gpulse() {
     --capture) COMPREPLY=(); return;;
   esac
   case "$verb" in
-    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-activity --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs trace report record replay history usage alerts fleet serve service mcp demo metrics config doctor completion" -- "$word"));;
+    status) COMPREPLY=($(compgen -W "--processes -p --filter -f --columns -c --no-activity --no-header --name-width --watch -w --problems --json --gpu --id -i --source --demo --color --theme --help -h status top query why stacks smi run pick queue reserve release runs report record replay history usage alerts fleet serve service mcp demo metrics config doctor completion" -- "$word"));;
     top) COMPREPLY=($(compgen -W "--interval -n --sort -s --filter -f --tree -t --group -g --readonly --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     query) COMPREPLY=($(compgen -W "--query-gpu --query-compute-apps --format --loop -l --loop-ms -lms --count --for --filename -f --where --sort --list-gpus -L -q --display -d -x --scroll --scroll-processes --help-query-gpu --help-query-compute-apps --unsupported --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     why) COMPREPLY=($(compgen -W "--for --since --interval -n --fleet --check --json --history --no-stacks --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
@@ -106,8 +104,7 @@ _gpulse() {
     reserve) COMPREPLY=($(compgen -W "--for --from --reason --gpu --id -i --source --demo --help -h extend" -- "$word"));;
     release) COMPREPLY=($(compgen -W "--all --source --demo --help -h" -- "$word"));;
     runs) COMPREPLY=($(compgen -W "--number -n --json --demo --help -h list show compare open" -- "$word"));;
-    trace) COMPREPLY=($(compgen -W "--steps --timeout --demo --help -h" -- "$word"));;
-    report) COMPREPLY=($(compgen -W "--output -o --format --compare --trace --since --job --from --to --share --title --price --gpu-price --carbon --history --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
+    report) COMPREPLY=($(compgen -W "--output -o --format --compare --since --job --from --to --share --title --price --gpu-price --carbon --history --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
     record) COMPREPLY=($(compgen -W "--output -o --history --interval -n --for --count --processes -p --metrics -m --rotate --keep --max-size --append --force --gpu --id -i --source --demo --color --theme --help -h" -- "$word"));;
     replay) COMPREPLY=($(compgen -W "--speed --start --loop --top --status --processes -p --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
     history) COMPREPLY=($(compgen -W "--since --from --to --metrics -m --format --usage --processes --events --points --verify --repair --output -o --file --price --gpu-price --carbon --gpu --id -i --color --theme --demo --help -h" -- "$word"));;
