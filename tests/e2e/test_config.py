@@ -45,7 +45,8 @@ def test_mistakes_go_to_stderr_with_file_and_line_and_exit_2(tmp_path: Path) -> 
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         f"gpulse: {path}, line 2: serve.port: 'x' is not an integer.",
-        f'gpulse: {path}, line 6: alerts.webhook.url is not an http or https address; write url = "https://...".',
+        f"gpulse: {path}, line 6: alerts.webhook.url is not an http or https address, or apprise:URL; "
+        'write url = "https://..." or url = "apprise:slack://...".',
     ]
     assert "config check" in config(tmp_path, "config", "--path", str(path)).stderr
     doctor = config(tmp_path, "doctor", GPULSE_CONFIG=str(path), COLUMNS="300")

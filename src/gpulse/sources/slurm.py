@@ -148,7 +148,7 @@ def granted_gpus(ask: Ask | None = None) -> dict[str, dict[int, Mapping[str, str
         if number is None or _only(_STATE, block) != "RUNNING":
             continue
         holder = {"user": _only(_USER, block) or "", "job": f"slurm:{number[1]}"}
-        for nodes, _, _, gres in _NODE.findall(block):
+        for nodes, gres in _NODE.findall(block):
             numbers = [one for part in _GPUS.findall(gres) for one in _numbers(part)]
             for node in _named(nodes) if numbers else ():
                 found.setdefault(node, {}).update(dict.fromkeys(numbers, holder))
